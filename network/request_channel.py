@@ -1,0 +1,169 @@
+"""The bounded queue between connections and handler workers.
+
+An idle worker takes a request at once, in the turn of the loop in which it arrived: that saves two
+trips through the loop, most of the cost of a small request. The queue fills when all workers are
+busy or when a connection has used up its slice. A full queue refuses; the connection then keeps its
+request, stays muted and is called back when there is room.
+
+The handler is a plain callable. It returns None when it has answered or parked the request
+(somebody answers it later), or an awaitable when the worker must stay with it until it is done.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from network.channel import Request
+
+logger = logging.getLogger(__name__)
+
+Handler: TypeAlias = "Callable[[Request], Awaitable[None] | None]"
+
+REQUESTS_PER_TURN = 64
+
+
+class RequestChannel:
+    """Requests that no worker has taken yet, and the workers that drain them."""
+
+    def __init__(self, handler: Handler, *, workers: int, capacity: int) -> None:
+        self._handler = handler
+        self._capacity = capacity
+        self._queue: deque[Request] = deque()
+        self._idle: list[HandlerWorker] = []
+        self._on_room: deque[Callable[[], None]] = deque()
+        self._room_announced = False
+        self._workers = [HandlerWorker(self) for _ in range(workers)]
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    @property
+    def idle_workers(self) -> int:
+        return len(self._idle)
+
+    def start(self) -> None:
+        """Let the workers drain what has come in so far, and take what follows."""
+        self._idle.extend(self._workers)
+        self._tasks = [
+            asyncio.create_task(worker.run(), name=f"request-handler-{number}")
+            for number, worker in enumerate(self._workers)
+        ]
+        self._wake_worker()
+
+    async def stop(self) -> None:
+        """End the workers; requests that are still queued are dropped."""
+        self._idle.clear()
+        self._queue.clear()
+        self._on_room.clear()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+
+    def submit(self, request: "Request", *, direct: bool) -> bool:
+        """Hand a request over; False when the queue is full and the caller must keep it."""
+        if direct and self._idle and not self._queue:
+            self._run_now(request)
+            return True
+        if len(self._queue) >= self._capacity:
+            return False
+        self._queue.append(request)
+        self._wake_worker()
+        return True
+
+    def when_room(self, callback: Callable[[], None]) -> None:
+        """Call back once, in turn, when the full queue has room again."""
+        self._on_room.append(callback)
+
+    def take(self) -> "Request | None":
+        """The oldest waiting request, for a worker that has nothing to do."""
+        if not self._queue:
+            return None
+        request = self._queue.popleft()
+        if self._on_room and not self._room_announced:
+            self._room_announced = True
+            asyncio.get_running_loop().call_soon(self._announce_room)
+        return request
+
+    def handle(self, request: "Request") -> Awaitable[None] | None:
+        """Call the handler; whatever it raises costs one connection, never a worker."""
+        try:
+            return self._handler(request)
+        except Exception:
+            logger.exception("Closing %s: its request could not be handled", request.channel)
+            request.close_connection()
+            return None
+
+    def became_idle(self, worker: "HandlerWorker") -> None:
+        self._idle.append(worker)
+
+    def _announce_room(self) -> None:
+        self._room_announced = False
+        while self._on_room and len(self._queue) < self._capacity:
+            self._on_room.popleft()()
+
+    def _run_now(self, request: "Request") -> None:
+        worker = self._idle.pop()
+        work = self.handle(request)
+        if work is None:
+            self._idle.append(worker)
+        else:
+            worker.hand_over(request, work)
+
+    def _wake_worker(self) -> None:
+        if self._queue and self._idle:
+            self._idle.pop().wake()
+
+
+class HandlerWorker:
+    """One of `num.io.threads` workers: works on one request at a time."""
+
+    def __init__(self, channel: RequestChannel) -> None:
+        self._channel = channel
+        self._woken = asyncio.Event()
+        self._unfinished: tuple[Request, Awaitable[None]] | None = None
+
+    def hand_over(self, request: "Request", work: Awaitable[None]) -> None:
+        """Finish what a direct call has begun."""
+        self._unfinished = (request, work)
+        self._woken.set()
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            if self._unfinished is not None:
+                request, work = self._unfinished
+                self._unfinished = None
+                await self._finish(request, work)
+            await self._drain()
+            self._channel.became_idle(self)
+
+    async def _drain(self) -> None:
+        handled = 0
+        while (request := self._channel.take()) is not None:
+            work = self._channel.handle(request)
+            if work is not None:
+                await self._finish(request, work)
+            handled += 1
+            if handled % REQUESTS_PER_TURN == 0:
+                await asyncio.sleep(0)
+
+    async def _finish(self, request: "Request", work: Awaitable[None]) -> None:
+        try:
+            await work
+        except asyncio.CancelledError:
+            with contextlib.suppress(Exception):
+                request.close_connection()
+            raise
+        except Exception:
+            logger.exception("Closing %s: its request could not be handled", request.channel)
+            request.close_connection()
