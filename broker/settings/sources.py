@@ -3,7 +3,6 @@
 Owns names and origins, not values: what comes out is still text, one entry for each name.
 """
 
-import difflib
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -126,6 +125,8 @@ def environment_to_name(variable: str) -> str:
 def _check_name(name: str, known: frozenset[str], origin: str) -> None:
     if name in known or is_passed_on(name):
         return
+    import difflib  # needed on the way to an error only
+
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     way_out = f"did you mean {close[0]}?" if close else "remove it"
     raise SettingsError(name, None, f"unknown setting; {way_out}", origin)
