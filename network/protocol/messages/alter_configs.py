@@ -1,0 +1,42 @@
+"""AlterConfigs (33): all settings of a resource, replaced at once."""
+
+from network.protocol.api_keys import ApiKey
+from network.protocol.schema import (
+    Request,
+    Response,
+    Struct,
+    array,
+    boolean,
+    int8,
+    int16,
+    int32,
+    string,
+)
+
+
+class AlterableConfig(Struct):
+    name: str = string()
+    value: str | None = string(null="0+")
+
+
+class AlterConfigsResource(Struct):
+    resource_type: int = int8()
+    resource_name: str = string()
+    configs: list[AlterableConfig] = array(AlterableConfig)
+
+
+class AlterConfigsRequest(Request, api=ApiKey.ALTER_CONFIGS, versions="0-2", flexible="2+"):
+    resources: list[AlterConfigsResource] = array(AlterConfigsResource)
+    validate_only: bool = boolean()
+
+
+class AlterConfigsResourceResponse(Struct):
+    error_code: int = int16()
+    error_message: str | None = string(null="0+")
+    resource_type: int = int8()
+    resource_name: str = string()
+
+
+class AlterConfigsResponse(Response, api=ApiKey.ALTER_CONFIGS, versions="0-2", flexible="2+"):
+    throttle_time_ms: int = int32()
+    responses: list[AlterConfigsResourceResponse] = array(AlterConfigsResourceResponse)

@@ -1,0 +1,32 @@
+"""ElectLeaders (43): leader elections on demand."""
+
+from network.protocol.api_keys import ApiKey
+from network.protocol.schema import Request, Response, Struct, array, int8, int16, int32, string
+
+
+class TopicPartitions(Struct):
+    topic: str = string()
+    partitions: list[int] = array(int32)
+
+
+class ElectLeadersRequest(Request, api=ApiKey.ELECT_LEADERS, versions="0-2", flexible="2+"):
+    election_type: int = int8("1+")
+    topic_partitions: list[TopicPartitions] | None = array(TopicPartitions, null="0+")
+    timeout_ms: int = int32(default=60000)
+
+
+class PartitionResult(Struct):
+    partition_id: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(null="0+")
+
+
+class ReplicaElectionResult(Struct):
+    topic: str = string()
+    partition_result: list[PartitionResult] = array(PartitionResult)
+
+
+class ElectLeadersResponse(Response, api=ApiKey.ELECT_LEADERS, versions="0-2", flexible="2+"):
+    throttle_time_ms: int = int32()
+    error_code: int = int16("1+")
+    replica_election_results: list[ReplicaElectionResult] = array(ReplicaElectionResult)

@@ -1,0 +1,47 @@
+"""IncrementalAlterConfigs (44): single settings of a resource, set, removed or extended."""
+
+from network.protocol.api_keys import ApiKey
+from network.protocol.schema import (
+    Request,
+    Response,
+    Struct,
+    array,
+    boolean,
+    int8,
+    int16,
+    int32,
+    string,
+)
+
+
+class AlterableConfig(Struct):
+    name: str = string()
+    config_operation: int = int8()
+    value: str | None = string(null="0+")
+
+
+class AlterConfigsResource(Struct):
+    resource_type: int = int8()
+    resource_name: str = string()
+    configs: list[AlterableConfig] = array(AlterableConfig)
+
+
+class IncrementalAlterConfigsRequest(
+    Request, api=ApiKey.INCREMENTAL_ALTER_CONFIGS, versions="0-1", flexible="1+"
+):
+    resources: list[AlterConfigsResource] = array(AlterConfigsResource)
+    validate_only: bool = boolean()
+
+
+class AlterConfigsResourceResponse(Struct):
+    error_code: int = int16()
+    error_message: str | None = string(null="0+")
+    resource_type: int = int8()
+    resource_name: str = string()
+
+
+class IncrementalAlterConfigsResponse(
+    Response, api=ApiKey.INCREMENTAL_ALTER_CONFIGS, versions="0-1", flexible="1+"
+):
+    throttle_time_ms: int = int32()
+    responses: list[AlterConfigsResourceResponse] = array(AlterConfigsResourceResponse)

@@ -1,0 +1,34 @@
+"""OffsetDelete (47): a group's offsets to be removed."""
+
+from network.protocol.api_keys import ApiKey
+from network.protocol.schema import Request, Response, Struct, array, int16, int32, string
+
+
+class OffsetDeleteRequestPartition(Struct):
+    partition_index: int = int32()
+
+
+class OffsetDeleteRequestTopic(Struct):
+    name: str = string()
+    partitions: list[OffsetDeleteRequestPartition] = array(OffsetDeleteRequestPartition)
+
+
+class OffsetDeleteRequest(Request, api=ApiKey.OFFSET_DELETE, versions="0"):
+    group_id: str = string()
+    topics: list[OffsetDeleteRequestTopic] = array(OffsetDeleteRequestTopic)
+
+
+class OffsetDeleteResponsePartition(Struct):
+    partition_index: int = int32()
+    error_code: int = int16()
+
+
+class OffsetDeleteResponseTopic(Struct):
+    name: str = string()
+    partitions: list[OffsetDeleteResponsePartition] = array(OffsetDeleteResponsePartition)
+
+
+class OffsetDeleteResponse(Response, api=ApiKey.OFFSET_DELETE, versions="0"):
+    error_code: int = int16()
+    throttle_time_ms: int = int32(ignorable=True)
+    topics: list[OffsetDeleteResponseTopic] = array(OffsetDeleteResponseTopic)
