@@ -1,0 +1,139 @@
+"""The command `barnabas`: what it offers, and how its failures are told.
+
+Each subcommand imports what it needs when it runs, so that the broker starts without Spark and
+`--help` without either.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from broker.errors import StartupError
+
+HOME_VARIABLE = "BARNABAS_HOME"
+
+_EXIT_FAILURE = 1
+_EXIT_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line; the exit status."""
+    parsed = _parser().parse_args(arguments)
+    try:
+        status: int = parsed.run(parsed)
+    except StartupError as error:
+        print(error, file=sys.stderr)
+        return _EXIT_FAILURE
+    except KeyboardInterrupt:
+        return _EXIT_INTERRUPTED
+    return status
+
+
+def run_broker(parsed: argparse.Namespace) -> int:
+    from broker.logging_setup import set_up_logging
+    from broker.settings import load_settings
+
+    home = _home()
+    settings = load_settings(parsed.file or _default_file(home), parsed.override, home=home)
+    set_up_logging(parsed.log_level)
+
+    from broker.server import run
+
+    return run(settings)
+
+
+def run_analyze(parsed: argparse.Namespace) -> int:
+    import tempfile
+
+    from analytics.command import analyze
+    from analytics.errors import AnalysisError
+    from broker.java import find_java, spark_java_home
+
+    try:
+        with tempfile.TemporaryDirectory(prefix="barnabas-java-") as launcher_home:
+            java_home = spark_java_home(find_java(), Path(launcher_home))
+            analyze(parsed.directory, java_home, parsed.master, parsed.spark_log)
+    except AnalysisError as error:
+        raise StartupError(str(error)) from error
+    return 0
+
+
+def _home() -> Path:
+    """Where relative directories start: the project when its script runs us, else right here."""
+    return Path(os.environ.get(HOME_VARIABLE) or Path.cwd())
+
+
+def _default_file(home: Path) -> Path | None:
+    if HOME_VARIABLE not in os.environ:
+        return None
+    file = home / "config" / "server.properties"
+    return file if file.exists() else None
+
+
+class _Version(argparse.Action):
+    """Prints the installed version; reading it takes an import that no other command needs."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib.metadata import version
+
+        parser.exit(message=f"barnabas {version('barnabas')}\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="barnabas", description="A Kafka-compatible broker, and Spark on its log directories."
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    _add_broker(commands.add_parser("broker", help="run a broker in the foreground"))
+    _add_analyze(commands.add_parser("analyze", help="count what log directories hold"))
+    return parser
+
+
+def _add_broker(command: argparse.ArgumentParser) -> None:
+    from broker.logging_setup import LEVELS
+
+    command.description = (
+        "Run a broker in the foreground until Ctrl-C or SIGTERM. Settings come from FILE, from"
+        " KAFKA_* environment variables (KAFKA_LOG_DIRS is log.dirs) and from --override, the"
+        " later winning over the earlier. Without zookeeper.connect the broker brings a ZooKeeper"
+        " of its own."
+    )
+    command.add_argument(
+        "file", metavar="FILE", nargs="?", type=Path, help="properties file with settings"
+    )
+    command.add_argument(
+        "--override",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="set one setting; may be given many times",
+    )
+    command.add_argument(
+        "--log-level",
+        metavar="LEVEL",
+        type=str.upper,
+        choices=LEVELS,
+        help=f"{', '.join(LEVELS)}; default: $BARNABAS_LOG_LEVEL, else INFO",
+    )
+    command.set_defaults(run=run_broker)
+
+
+def _add_analyze(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Count records and bytes per topic and partition in DIR with Spark. The broker may be"
+        " running or not: only files are read."
+    )
+    command.add_argument(
+        "directory", metavar="DIR", type=Path, help="a log directory, or a folder of several"
+    )
+    command.add_argument(
+        "--master", default="local[*]", help="Spark master; default: local[*], all cores"
+    )
+    command.add_argument(
+        "--spark-log", metavar="FILE", type=Path, help="keep what Spark logs in this file"
+    )
+    command.set_defaults(run=run_analyze)
