@@ -20,7 +20,7 @@ class RecordDataError(Exception):
 
 
 class CorruptRecordError(RecordDataError):
-    """The bytes are damaged: sizes, checksum, structure or compressed data do not hold."""
+    """The bytes are damaged: sizes, magic or checksum do not hold."""
 
 
 class InvalidRecordError(RecordDataError):
@@ -33,6 +33,10 @@ class InvalidRecordError(RecordDataError):
 
 class InvalidTimestampError(InvalidRecordError):
     """At least one record's timestamp is out of the allowed range or of the wrong type."""
+
+
+class DecompressionError(InvalidRecordError):
+    """Compressed records are damaged, or expand beyond all proportion."""
 
 
 class RecordTooLargeError(RecordDataError):

@@ -54,6 +54,7 @@ LEADER_EPOCH_POSITION: Final = 12
 MAGIC_POSITION: Final = 16
 CRC_POSITION: Final = 17
 ATTRIBUTES_POSITION: Final = 21  # the CRC covers the batch from here to its end
+LAST_OFFSET_DELTA_POSITION: Final = 23
 MAX_TIMESTAMP_POSITION: Final = 35
 
 MAGIC_0: Final = 0
@@ -158,6 +159,8 @@ class BatchHeader(NamedTuple):
 
     @property
     def timestamp_type(self) -> TimestampType:
+        if self.magic == MAGIC_0:
+            return TimestampType.NO_TIMESTAMP_TYPE
         if self.attributes & LOG_APPEND_TIME_FLAG:
             return TimestampType.LOG_APPEND_TIME
         return TimestampType.CREATE_TIME
