@@ -101,7 +101,9 @@ def has_pip() -> bool:
 
 
 def install(requirement: str) -> None:
-    """pip's own words go to standard error, so that standard output is the program's alone."""
+    """pip's own words go to standard error, so that standard output is the program's alone.
+    A plain path entry (`compat`) starts every Python 25 ms sooner than the import hook that
+    setuptools would install otherwise."""
     subprocess.run(
         [
             PYTHON,
@@ -110,6 +112,7 @@ def install(requirement: str) -> None:
             "install",
             "--disable-pip-version-check",
             "--no-input",
+            "--config-settings=editable_mode=compat",
             "--editable",
             requirement,
         ],
