@@ -67,17 +67,24 @@ class RecordRules:
     codec: Codec | None = None
     magic: int = MAGIC_2
     validate_records: bool = False
-    # With these attributes a batch is stored as it came, its header being enough to judge it.
+    # Whether records from clients are judged one by one.
+    looks_into_records: bool = field(init=False, repr=False, compare=False)
+    # Attributes with which a batch of magic 2 is stored as it came, offsets aside.
     as_is_from_client: frozenset[int] = field(init=False, repr=False, compare=False)
     as_is_from_coordinator: frozenset[int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        limits_create_time = (
+            self.timestamp_type is TimestampType.CREATE_TIME
+            and self.timestamp_difference_max_ms != ANY_TIMESTAMP_DIFFERENCE
+        )
+        looks_into_records = self.is_compacted or self.validate_records or limits_create_time
         codecs = frozenset[int]()
         if self.magic == MAGIC_2:
             codecs = frozenset(Codec if self.codec is None else (self.codec,))
         markers = frozenset({CONTROL_FLAG} if self.magic == MAGIC_2 else ())
-        from_client = frozenset[int]() if self.looks_into_records else codecs
-        object.__setattr__(self, "as_is_from_client", from_client)
+        object.__setattr__(self, "looks_into_records", looks_into_records)
+        object.__setattr__(self, "as_is_from_client", codecs)
         object.__setattr__(self, "as_is_from_coordinator", codecs | markers)
 
     @classmethod
@@ -91,18 +98,6 @@ class RecordRules:
             codec=_CODECS[config.compression_type],
             magic=config.record_magic,
             validate_records=validate_records,
-        )
-
-    @property
-    def looks_into_records(self) -> bool:
-        """Whether records from clients are judged one by one."""
-        return (
-            self.is_compacted
-            or self.validate_records
-            or (
-                self.timestamp_type is TimestampType.CREATE_TIME
-                and self.timestamp_difference_max_ms != ANY_TIMESTAMP_DIFFERENCE
-            )
         )
 
 

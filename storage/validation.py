@@ -9,7 +9,7 @@ follow earlier ones is checked where producers' state is kept.
 A batch of magic 2 whose header, sizes and CRC hold is not opened, unless a setting asks for it.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from storage.append_info import AppendOrigin
 from storage.checksums import crc32c
@@ -56,6 +56,10 @@ __all__ = [
     "validate_for_leader",
 ]
 
+# Bound once for the hot path: on Python 3.11 the look-up of an enum's member is slow.
+_CLIENT: Final = AppendOrigin.CLIENT
+_LOG_APPEND_TIME: Final = TimestampType.LOG_APPEND_TIME
+
 
 class ValidatedRecords(NamedTuple):
     """Bytes that may be written to the log as they are, and what the log must know of them.
@@ -82,71 +86,58 @@ def validate_for_leader(
     first_offset: int,
     leader_epoch: int,
     now_ms: int,
-    origin: AppendOrigin = AppendOrigin.CLIENT,
+    origin: AppendOrigin = _CLIENT,
 ) -> ValidatedRecords:
     """Judge a payload and number its records from `first_offset` on, patching it in place.
 
     This is the hot path: one header, one CRC, one patch; whatever is out of the ordinary takes
     the thorough way, which finds out what it is.
     """
-    size = len(payload)
-    if size < BATCH_HEADER_SIZE:
-        return _validate_thoroughly(payload, rules, first_offset, leader_epoch, now_ms, origin)
-    (
-        base_offset,
-        length,
-        _,
-        magic,
-        crc,
-        attributes,
-        last_offset_delta,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        count,
-    ) = BATCH_HEADER.unpack_from(payload)
-    as_is = rules.as_is_from_client
-    if origin is AppendOrigin.COORDINATOR:
-        as_is = rules.as_is_from_coordinator
-    checked = memoryview(payload)[ATTRIBUTES_POSITION:]
-    if not (
-        magic == MAGIC_2
-        and attributes & TELLING_ATTRIBUTES in as_is
-        and length == size - LOG_OVERHEAD
-        and size <= rules.max_message_bytes
-        and base_offset == 0
-        and last_offset_delta == count - 1 >= 0
-        and (producer_id < 0 or base_sequence >= 0 or origin is AppendOrigin.COORDINATOR)
-        and crc32c(checked) == crc
-    ):
+    header = _header_of_ordinary_batch(payload, rules, origin)
+    if header is None:
         return _validate_thoroughly(payload, rules, first_offset, leader_epoch, now_ms, origin)
     log_append_time = NO_TIMESTAMP
-    if rules.timestamp_type is TimestampType.LOG_APPEND_TIME:
+    max_timestamp = header.max_timestamp
+    if rules.looks_into_records and origin is _CLIENT:
+        checked = check_records([Batch(header, memoryview(payload))], rules, now_ms)
+        if not checked.numbering_can_be_kept:
+            return _validate_thoroughly(payload, rules, first_offset, leader_epoch, now_ms, origin)
+        max_timestamp = checked.max_timestamp
+    if rules.timestamp_type is _LOG_APPEND_TIME:
         log_append_time = max_timestamp = now_ms
-        attributes |= LOG_APPEND_TIME_FLAG
-        crc = _set_timestamp(payload, attributes, now_ms)
-    ENTRY_PREFIX.pack_into(payload, 0, first_offset, length, leader_epoch, MAGIC_2)
-    last_offset = first_offset + last_offset_delta
-    header = BatchHeader(
-        first_offset,
-        length,
-        leader_epoch,
-        MAGIC_2,
-        crc,
-        attributes,
-        last_offset_delta,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        count,
-    )
+        _set_timestamp(payload, header.attributes | LOG_APPEND_TIME_FLAG, now_ms)
+    elif max_timestamp != header.max_timestamp:
+        _set_timestamp(payload, header.attributes, max_timestamp)
+    ENTRY_PREFIX.pack_into(payload, 0, first_offset, header.batch_length, leader_epoch, MAGIC_2)
+    assigned = BatchHeader._make(BATCH_HEADER.unpack_from(payload))
+    last_offset = first_offset + header.last_offset_delta
     return ValidatedRecords(
-        payload, first_offset, last_offset, max_timestamp, last_offset, log_append_time, (header,)
+        payload, first_offset, last_offset, max_timestamp, last_offset, log_append_time, (assigned,)
     )
+
+
+def _header_of_ordinary_batch(
+    payload: Buffer, rules: RecordRules, origin: AppendOrigin
+) -> BatchHeader | None:
+    """The header of a payload that is one magic 2 batch, in order and to be stored as it came."""
+    size = len(payload)
+    if size < BATCH_HEADER_SIZE:
+        return None
+    header = BatchHeader._make(BATCH_HEADER.unpack_from(payload))
+    is_from_client = origin is _CLIENT
+    as_is = rules.as_is_from_client if is_from_client else rules.as_is_from_coordinator
+    if (
+        header.magic == MAGIC_2
+        and header.attributes & TELLING_ATTRIBUTES in as_is
+        and header.batch_length == size - LOG_OVERHEAD
+        and size <= rules.max_message_bytes
+        and header.base_offset == 0
+        and header.last_offset_delta == header.record_count - 1 >= 0
+        and (header.producer_id < 0 or header.base_sequence >= 0 or not is_from_client)
+        and crc32c(memoryview(payload)[ATTRIBUTES_POSITION:]) == header.crc
+    ):
+        return header
+    return None
 
 
 def validate_for_follower(payload: Buffer, max_message_bytes: int) -> ValidatedRecords:
@@ -179,13 +170,12 @@ def validate_for_follower(payload: Buffer, max_message_bytes: int) -> ValidatedR
     )
 
 
-def _set_timestamp(batch: WritableBuffer, attributes: int, max_timestamp: int) -> int:
-    """Patch a magic 2 batch's attributes and largest timestamp; returns its new CRC."""
+def _set_timestamp(batch: WritableBuffer, attributes: int, max_timestamp: int) -> None:
+    """Patch a magic 2 batch's attributes, its largest timestamp and thereby its CRC."""
     ATTRIBUTES_FIELD.pack_into(batch, ATTRIBUTES_POSITION, attributes)
     TIMESTAMP_FIELD.pack_into(batch, MAX_TIMESTAMP_POSITION, max_timestamp)
     crc = crc32c(memoryview(batch)[ATTRIBUTES_POSITION:])
     CRC_FIELD.pack_into(batch, CRC_POSITION, crc)
-    return crc
 
 
 def _validate_thoroughly(
