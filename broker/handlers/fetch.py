@@ -1,0 +1,168 @@
+"""Fetch: record batches from an offset on, as file slices.
+
+4   isolation level, aborted transactions; record batches of magic 2
+5   log start offset
+6   KAFKA_STORAGE_ERROR may be returned
+7   fetch sessions (full fetches only so far: no session is ever opened)
+8   throttled after the response
+9   current leader epoch
+10  zstd
+11  rack id, preferred read replica
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+
+from broker.dispatch import RequestContext, handles
+from broker.purgatory import DelayedOperation, Parked
+from broker.replica_manager import FetchParameters, FetchSpec, PartitionRead, ReplicaManager
+from broker.services import Services
+from network.protocol import ApiKey, ErrorCode
+from network.protocol.messages.fetch import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from storage.log import ReadIsolation
+
+logger = logging.getLogger(__name__)
+
+NO_SESSION = 0
+SESSIONLESS_EPOCHS = (-1, 0)
+READ_COMMITTED = 1
+FIRST_VERSION_WITH_ZSTD = 10
+
+
+def _error(request: FetchRequest, code: ErrorCode) -> FetchResponse:
+    """The code on top, and in every partition for versions that have none on top."""
+    return FetchResponse(
+        error_code=code,
+        responses=[
+            FetchableTopicResponse(
+                topic=topic.topic,
+                partitions=[_failed(one.partition, code) for one in topic.partitions],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+@handles(ApiKey.FETCH, versions=(4, 11), on_error=_error)
+def fetch(
+    services: Services, context: RequestContext, request: FetchRequest
+) -> FetchResponse | Parked[FetchResponse]:
+    if request.session_id != NO_SESSION:
+        return _error(request, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    if request.session_epoch not in SESSIONLESS_EPOCHS:
+        return _error(request, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+    parameters = _parameters(services, request)
+    delayed = DelayedFetch(services.replicas, parameters, context.api_version)
+    response = delayed.try_result()
+    if response is not None:
+        return response
+    if request.max_wait_ms <= 0 or not parameters.partitions:
+        return delayed.expired_result()
+    keys = [(spec.topic, spec.partition) for spec in parameters.partitions]
+    return services.replicas.delayed_fetches.park(delayed, keys, request.max_wait_ms / 1000)
+
+
+class DelayedFetch(DelayedOperation[FetchResponse]):
+    """Done when there are min_bytes to be had, or when a partition has an error to tell."""
+
+    def __init__(
+        self, replicas: ReplicaManager, parameters: FetchParameters, api_version: int
+    ) -> None:
+        self._replicas = replicas
+        self._parameters = parameters
+        self._api_version = api_version
+
+    def try_result(self) -> FetchResponse | None:
+        reads = self._replicas.read(self._parameters)
+        available = 0
+        for read in reads:
+            if read.data is None:
+                return self._response(reads)
+            available += len(read.data.slice)
+        return self._response(reads) if available >= self._parameters.min_bytes else None
+
+    def expired_result(self) -> FetchResponse:
+        return self._response(self._replicas.read(self._parameters))
+
+    def _response(self, reads: Sequence[PartitionRead]) -> FetchResponse:
+        response = FetchResponse()
+        topic: FetchableTopicResponse | None = None
+        for read in reads:
+            if topic is None or topic.topic != read.spec.topic:
+                topic = FetchableTopicResponse(topic=read.spec.topic)
+                response.responses.append(topic)
+            topic.partitions.append(self._partition(read))
+        return response
+
+    def _partition(self, read: PartitionRead) -> PartitionData:
+        spec, data = read.spec, read.data
+        if data is None:
+            return _failed(spec.partition, read.error)
+        if self._api_version < FIRST_VERSION_WITH_ZSTD and self._stores_zstd(spec):
+            return _failed(spec.partition, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        return PartitionData(
+            partition_index=spec.partition,
+            high_watermark=data.high_watermark,
+            last_stable_offset=data.last_stable_offset,
+            log_start_offset=data.log_start_offset,
+            aborted_transactions=_aborted(data.aborted),
+            records=data.slice,
+        )
+
+    def _stores_zstd(self, spec: FetchSpec) -> bool:
+        log = self._replicas.partitions[spec.topic, spec.partition].log
+        return log.config.compression_type == "zstd"
+
+
+def _parameters(services: Services, request: FetchRequest) -> FetchParameters:
+    if request.replica_id >= 0:
+        isolation = ReadIsolation.LOG_END
+    elif request.isolation_level == READ_COMMITTED:
+        isolation = ReadIsolation.COMMITTED
+    else:
+        isolation = ReadIsolation.HIGH_WATERMARK
+    max_bytes = min(request.max_bytes, services.settings.fetch_max_bytes)
+    return FetchParameters(
+        replica_id=request.replica_id,
+        min_bytes=min(request.min_bytes, max_bytes),
+        max_bytes=max_bytes,
+        isolation=isolation,
+        partitions=list(_specs(request)),
+    )
+
+
+def _specs(request: FetchRequest) -> Iterator[FetchSpec]:
+    for topic in request.topics:
+        for one in topic.partitions:
+            yield FetchSpec(
+                topic.topic,
+                one.partition,
+                one.fetch_offset,
+                one.partition_max_bytes,
+                one.current_leader_epoch,
+            )
+
+
+def _failed(partition: int, code: ErrorCode) -> PartitionData:
+    return PartitionData(
+        partition_index=partition,
+        error_code=code,
+        high_watermark=-1,
+        aborted_transactions=None,
+        records=b"",
+    )
+
+
+def _aborted(aborted: Sequence[tuple[int, int]] | None) -> list[AbortedTransaction] | None:
+    if aborted is None:
+        return None
+    return [
+        AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
+        for producer_id, first_offset in aborted
+    ]

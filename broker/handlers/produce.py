@@ -1,0 +1,152 @@
+"""Produce: append record batches, one per partition.
+
+3  transactional id; record batches of magic 2
+4  KAFKA_STORAGE_ERROR may be returned
+5  log start offset in the response
+6  throttled after the response
+7  zstd
+8  errors of single records and an error message in the response
+"""
+
+import logging
+
+from broker.delayed_produce import DelayedProduce, WaitingPartition
+from broker.dispatch import RequestContext, Verdict, handles
+from broker.failures import EXPECTED_FAILURES, ApiError, error_code
+from broker.purgatory import Parked
+from broker.services import Services
+from broker.topic_names import is_internal
+from network.protocol import ApiKey, ErrorCode
+from network.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from storage.records.errors import InvalidRecordError
+from storage.records.layout import BATCH_HEADER_SIZE, Codec, parse_batch_header
+
+logger = logging.getLogger(__name__)
+
+VALID_ACKS = (-1, 0, 1)
+ALL_IN_SYNC = -1
+FIRST_VERSION_WITH_ZSTD = 7
+ADMIN_CLIENT_ID = "__admin_client"
+
+
+def _error(request: ProduceRequest, code: ErrorCode) -> ProduceResponse | Verdict:
+    if request.acks == 0:
+        return Verdict.CLOSE_CONNECTION
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                partition_responses=[
+                    _failure(one.index, ApiError(code)) for one in topic.partition_data
+                ],
+            )
+            for topic in request.topic_data
+        ]
+    )
+
+
+@handles(ApiKey.PRODUCE, versions=(3, 8), on_error=_error)
+def produce(
+    services: Services, context: RequestContext, request: ProduceRequest
+) -> ProduceResponse | Parked[ProduceResponse] | Verdict:
+    if request.acks not in VALID_ACKS:
+        return _error(request, ErrorCode.INVALID_REQUIRED_ACKS)
+    response = ProduceResponse()
+    waiting: list[WaitingPartition] = []
+    for topic in request.topic_data:
+        answer = TopicProduceResponse(name=topic.name)
+        for data in topic.partition_data:
+            result = _append(services, context, request, topic.name, data)
+            answer.partition_responses.append(result)
+            if request.acks == ALL_IN_SYNC and result.error_code == ErrorCode.NONE:
+                partition = services.replicas.partitions[topic.name, data.index]
+                end_offset = partition.log.end_offset
+                if partition.log.high_watermark < end_offset:
+                    waiting.append(WaitingPartition(partition, end_offset, result))
+        response.responses.append(answer)
+    if request.acks == 0:
+        return _silent_verdict(context, response)
+    if waiting:
+        return services.replicas.delayed_produces.park(
+            DelayedProduce(response, waiting),
+            [one.partition.key for one in waiting],
+            request.timeout_ms / 1000,
+        )
+    return response
+
+
+def _append(
+    services: Services,
+    context: RequestContext,
+    request: ProduceRequest,
+    topic: str,
+    data: PartitionProduceData,
+) -> PartitionProduceResponse:
+    try:
+        records = data.records
+        if records is None:
+            raise ApiError(ErrorCode.INVALID_RECORD, "there are no records")
+        if context.api_version < FIRST_VERSION_WITH_ZSTD and _is_zstd(records):
+            raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        if is_internal(topic) and context.client_id != ADMIN_CLIENT_ID:
+            raise ApiError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic}"
+            )
+        info = services.replicas.append(topic, data.index, records, request.acks)
+    except EXPECTED_FAILURES as error:
+        logger.debug(
+            "Produce to %s-%d by %r failed: %s", topic, data.index, context.client_id, error
+        )
+        return _failure(data.index, error)
+    return PartitionProduceResponse(
+        index=data.index,
+        base_offset=info.first_offset,
+        log_append_time_ms=info.log_append_time,
+        log_start_offset=info.log_start_offset,
+    )
+
+
+def _is_zstd(records: memoryview) -> bool:
+    whole = len(records) >= BATCH_HEADER_SIZE
+    return whole and parse_batch_header(records).codec is Codec.ZSTD
+
+
+def _failure(index: int, error: Exception) -> PartitionProduceResponse:
+    response = PartitionProduceResponse(
+        index=index, error_code=error_code(error), base_offset=-1, log_start_offset=-1
+    )
+    response.error_message = error.message if isinstance(error, ApiError) else str(error)
+    if isinstance(error, InvalidRecordError):
+        response.record_errors = [
+            BatchIndexAndErrorMessage(
+                batch_index=fault.batch_index, batch_index_error_message=fault.message
+            )
+            for fault in error.faults
+        ]
+    return response
+
+
+def _silent_verdict(context: RequestContext, response: ProduceResponse) -> Verdict:
+    """acks=0: the client expects no response; closing is the only way to tell of an error."""
+    failed = [
+        f"{topic.name}-{one.index}: {ErrorCode(one.error_code).name}"
+        for topic in response.responses
+        for one in topic.partition_responses
+        if one.error_code != ErrorCode.NONE
+    ]
+    if not failed:
+        return Verdict.NO_RESPONSE
+    logger.info(
+        "Closing %s: produce with acks=0 by %r failed for %s",
+        context.request.channel,
+        context.client_id,
+        ", ".join(failed),
+    )
+    return Verdict.CLOSE_CONNECTION

@@ -1,0 +1,169 @@
+"""All partitions that this broker holds: looks them up, appends to them, reads from them.
+
+It owns the purgatories of produces and fetches that wait, and wakes them when a log changes. It
+knows nothing of requests: handlers hand it what to do and make the responses.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from broker.failures import EXPECTED_FAILURES, ApiError, error_code
+from broker.metadata_cache import MetadataCache
+from broker.partition import DEBUGGING_REPLICA, UNKNOWN_EPOCH, Partition
+from broker.purgatory import Purgatory
+from network.protocol import ErrorCode
+from network.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
+from storage.log import AppendInfo, LogRead, ReadIsolation
+from storage.log_config import LogConfig
+from storage.log_manager import LogManager
+
+logger = logging.getLogger(__name__)
+
+PartitionKey = tuple[str, int]
+
+
+@dataclass(slots=True)
+class FetchSpec:
+    """One partition of a fetch."""
+
+    topic: str
+    partition: int
+    offset: int
+    max_bytes: int
+    current_leader_epoch: int
+
+
+@dataclass(slots=True)
+class FetchParameters:
+    """What a fetch asks of all its partitions together."""
+
+    replica_id: int
+    min_bytes: int
+    max_bytes: int
+    isolation: ReadIsolation
+    partitions: Sequence[FetchSpec]
+    hard_max_bytes: bool = False
+
+
+@dataclass(slots=True)
+class PartitionRead:
+    """What one partition gave to a fetch."""
+
+    spec: FetchSpec
+    error: ErrorCode = ErrorCode.NONE
+    data: LogRead | None = None
+
+
+class ReplicaManager:
+    """The partitions of this broker."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        logs: LogManager,
+        metadata: MetadataCache,
+        topic_config: Callable[[str], LogConfig],
+    ) -> None:
+        self.controller_epoch = 0
+        self.partitions: dict[PartitionKey, Partition] = {}
+        self.delayed_fetches: Purgatory[Any] = Purgatory()
+        self.delayed_produces: Purgatory[Any] = Purgatory()
+        self._broker_id = broker_id
+        self._logs = logs
+        self._metadata = metadata
+        self._topic_config = topic_config
+
+    def leader(self, topic: str, partition: int) -> Partition:
+        """The partition, if it is led here; otherwise the error that tells a client where to go."""
+        found = self.partitions.get((topic, partition))
+        if found is not None and found.is_leader:
+            return found
+        if found is None and not self._metadata.has_partition(topic, partition):
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def readable(self, topic: str, partition: int, replica_id: int) -> Partition:
+        """The partition for a read; debugging tools may also read from a follower."""
+        if replica_id != DEBUGGING_REPLICA:
+            return self.leader(topic, partition)
+        found = self.partitions.get((topic, partition))
+        if found is not None:
+            return found
+        if self._metadata.has_partition(topic, partition):
+            raise ApiError(ErrorCode.REPLICA_NOT_AVAILABLE)
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def append(self, topic: str, partition: int, records: memoryview, acks: int) -> AppendInfo:
+        """Append as leader, and wake the fetches that wait for this partition."""
+        led = self.leader(topic, partition)
+        info = led.append(records, acks)
+        self.delayed_fetches.check(led.key)
+        return info
+
+    def read(self, fetch: FetchParameters) -> list[PartitionRead]:
+        """Read every partition, in order, within the limits; errors go with their partition."""
+        results: list[PartitionRead] = []
+        remaining = fetch.max_bytes
+        minimum_one_batch = not fetch.hard_max_bytes
+        for spec in fetch.partitions:
+            result = self._read_one(fetch, spec, remaining, minimum_one_batch)
+            results.append(result)
+            if result.data is not None and len(result.data.slice):
+                minimum_one_batch = False
+                remaining = max(0, remaining - len(result.data.slice))
+        return results
+
+    def become_leader_or_follower(
+        self, states: Iterable[tuple[str, LeaderAndIsrPartitionState]]
+    ) -> list[tuple[str, int, ErrorCode]]:
+        """Carry out the controller's decisions; one result per partition."""
+        return [
+            (topic, state.partition_index, self._apply(topic, state)) for topic, state in states
+        ]
+
+    def stop(self, topic: str, partition: int) -> Partition | None:
+        """Let go of a partition; its log stays until somebody deletes it."""
+        return self.partitions.pop((topic, partition), None)
+
+    def _read_one(
+        self, fetch: FetchParameters, spec: FetchSpec, remaining: int, minimum_one_batch: bool
+    ) -> PartitionRead:
+        try:
+            partition = self.readable(spec.topic, spec.partition, fetch.replica_id)
+            partition.check_leader_epoch(spec.current_leader_epoch)
+            data = partition.read(
+                spec.offset,
+                min(spec.max_bytes, remaining),
+                fetch.isolation,
+                minimum_one_batch=minimum_one_batch,
+            )
+        except EXPECTED_FAILURES as error:
+            return PartitionRead(spec, error_code(error))
+        return PartitionRead(spec, data=data)
+
+    def _apply(self, topic: str, state: LeaderAndIsrPartitionState) -> ErrorCode:
+        key = (topic, state.partition_index)
+        partition = self.partitions.get(key)
+        known_epoch = UNKNOWN_EPOCH if partition is None else partition.leadership.leader_epoch
+        if state.leader_epoch <= known_epoch:
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        if self._broker_id not in state.replicas:
+            logger.warning("Not a replica of %s-%d, the decision on it is ignored", *key)
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        try:
+            if partition is None:
+                partition = self._create(topic, state)
+            partition.apply(state)
+        except EXPECTED_FAILURES as error:
+            logger.error("Cannot take over %s-%d: %s", *key, error)
+            return error_code(error)
+        self.partitions[key] = partition
+        return ErrorCode.NONE
+
+    def _create(self, topic: str, state: LeaderAndIsrPartitionState) -> Partition:
+        log = self._logs.get_or_create(
+            topic, state.partition_index, self._topic_config(topic), is_new=state.is_new
+        )
+        return Partition(topic, state.partition_index, self._broker_id, log)

@@ -1,0 +1,40 @@
+"""What handlers work with: the parts of a running broker, and nothing of how they were built."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from broker.metadata_cache import MetadataCache
+from broker.replica_manager import ReplicaManager
+from broker.settings import Settings
+from network.protocol import ErrorCode
+
+if TYPE_CHECKING:
+    from broker.topic_admin import TopicAdmin
+    from broker.topic_configs import TopicConfigs
+
+
+UNKNOWN_BROKER_EPOCH = -1
+
+
+@dataclass(slots=True)
+class Services:
+    """The parts of a broker."""
+
+    settings: Settings
+    broker_id: int
+    broker_epoch: int
+    cluster_id: str
+    metadata: MetadataCache
+    replicas: ReplicaManager
+    topics: "TopicAdmin"
+    topic_configs: "TopicConfigs"
+
+    def check_controller_request(self, broker_epoch: int, controller_epoch: int) -> ErrorCode:
+        """Refuse what was meant for an earlier life of this broker, or comes from a deposed
+        controller; remember the newest controller epoch."""
+        if UNKNOWN_BROKER_EPOCH < broker_epoch < self.broker_epoch:
+            return ErrorCode.STALE_BROKER_EPOCH
+        if controller_epoch < self.replicas.controller_epoch:
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        self.replicas.controller_epoch = controller_epoch
+        return ErrorCode.NONE
