@@ -13,7 +13,7 @@ import tempfile
 import threading
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -74,3 +74,60 @@ def shared_zookeeper() -> ZooKeeperInThread:
 def zookeeper_connect() -> str:
     """A connect string for an empty chroot of the shared server (the chroot isn't created yet)."""
     return f"{shared_zookeeper().connect_string}/test-{next(_chroots)}"
+
+
+class BreakableConnection:
+    """A way to ZooKeeper that a test can cut and mend: a forwarding port on loopback."""
+
+    def __init__(self, connect_string: str) -> None:
+        address, slash, chroot = connect_string.partition("/")
+        host, _, port = address.rpartition(":")
+        self._target = (host, int(port))
+        self._chroot = slash + chroot
+        self._whole = True
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port: int = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.cut()
+        self._server.close()
+        await asyncio.sleep(0)
+
+    @property
+    def connect_string(self) -> str:
+        return f"127.0.0.1:{self.port}{self._chroot}"
+
+    def cut(self) -> None:
+        """Drop all connections and refuse new ones until ``mend``."""
+        self._whole = False
+        for writer in self._writers:
+            writer.transport.abort()
+
+    def mend(self) -> None:
+        self._whole = True
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not self._whole:
+            writer.transport.abort()
+            return
+        far_reader, far_writer = await asyncio.open_connection(*self._target)
+        both = {writer, far_writer}
+        self._writers |= both
+        try:
+            await asyncio.gather(_pass_on(reader, far_writer), _pass_on(far_reader, writer))
+        finally:
+            self._writers -= both
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(65536):
+            writer.write(data)
+    except ConnectionError:
+        pass
+    finally:
+        writer.close()

@@ -1,0 +1,5 @@
+"""Fixtures of the controller's tests."""
+
+from tests.support.zookeeper import zookeeper_connect
+
+__all__ = ["zookeeper_connect"]
