@@ -65,18 +65,28 @@ class BrokerConnection:
         if self._writer is not None:
             self._writer.close()
 
+    async def tell(self, message: Request, version: int) -> None:
+        """Send a request that has no response."""
+        await self._send(message, version, next(self._correlation_ids), None)
+
     async def ask(self, message: Request, version: int) -> Response:
         """Send a request and wait for its response. Raises ConnectionEnded, ProtocolError."""
+        correlation_id = next(self._correlation_ids)
+        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        waiting = _Waiting(message.API_KEY, version, correlation_id, answer)
+        await self._send(message, version, correlation_id, waiting)
+        return await answer
+
+    async def _send(
+        self, message: Request, version: int, correlation_id: int, waiting: "_Waiting | None"
+    ) -> None:
         if not self.is_open or self._writer is None:
             raise ConnectionEnded(f"not connected to {self.host}:{self.port}")
-        correlation_id = next(self._correlation_ids)
         parts = encode_request(message.API_KEY, version, correlation_id, message, self._client_id)
-        answer = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(message.API_KEY, version, correlation_id, answer))
+        if waiting is not None:
+            self._waiting.append(waiting)
         self._writer.writelines(parts)
         await self._writer.drain()
-        response: Response = await answer
-        return response
 
     async def _read_responses(self, reader: asyncio.StreamReader) -> None:
         failure: Exception = ConnectionEnded(f"{self.host}:{self.port} closed the connection")

@@ -1,0 +1,22 @@
+"""A broker that the tests of one module share."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.broker import BrokerProcess, running_broker
+from tests.support.raw_client import RawClient
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    data: Path = tmp_path_factory.mktemp("data")
+    with running_broker(data, {"num.partitions": "2", "log.segment.bytes": "100000"}) as broker:
+        yield broker
+
+
+@pytest.fixture
+def client(broker: BrokerProcess) -> Iterator[RawClient]:
+    with RawClient(broker.port) as client:
+        yield client
