@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
+from storage.errors import CorruptIndexError
 from storage.files import Descriptor
 from storage.records.batches import Batch, is_intact, parse_header
 from storage.records.errors import CorruptRecordError
@@ -15,6 +16,7 @@ from storage.records.layout import (
     BATCH_HEADER_SIZE,
     ENTRY_PREFIX,
     LOG_OVERHEAD,
+    MAGIC_0,
     MAGIC_2,
     BatchHeader,
 )
@@ -47,15 +49,29 @@ class ScannedBatch(NamedTuple):
             raise CorruptRecordError(f"The batch at position {self.position} fails its checksum")
 
 
-def find_batch(descriptor: Descriptor, offset: int, position: int, end: int) -> FoundBatch | None:
-    """The first batch from `position` on whose last offset is not below `offset`."""
+def find_batch(
+    descriptor: Descriptor,
+    offset: int,
+    position: int,
+    end: int,
+    indexed_offset: int | None = None,
+) -> FoundBatch | None:
+    """The first batch from `position` on whose last offset is not below `offset`.
+
+    `indexed_offset` is what an index says of that position; a batch there that begins after it
+    shows that the index is wrong.
+    """
     while end - position >= SHORTEST_MESSAGE:
         chunk = descriptor.read(min(_LOOKUP_CHUNK, end - position), position)
         at = 0
         while len(chunk) - at >= SHORTEST_MESSAGE:
             last_offset, length, _, magic = ENTRY_PREFIX.unpack_from(chunk, at)
-            if length <= 0:
-                raise CorruptRecordError(f"Length {length} at position {position + at}")
+            if length <= 0 or not MAGIC_0 <= magic <= MAGIC_2:
+                raise CorruptRecordError(f"There is no batch at position {position + at}")
+            if indexed_offset is not None:
+                if position and last_offset > indexed_offset:
+                    raise CorruptIndexError(f"Offset {indexed_offset} is not at {position}")
+                indexed_offset = None
             if magic == MAGIC_2:
                 if len(chunk) - at < BATCH_HEADER_SIZE:
                     break

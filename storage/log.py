@@ -1,97 +1,42 @@
-"""A partition's log: an ordered list of segments, and the offsets that matter in it.
+"""A partition's log: appends, and everything else that changes it.
 
-Owns append, read and the offsets (start, end, high watermark, recovery point). Plain synchronous
-code for one thread; only `flush` may be called from another one meanwhile. Must not know
-topics' other partitions, replication or the wire.
+Owns the order of steps in an append, rolling, truncation and closing. Plain synchronous code for
+one thread; only `flush` may be called from another one meanwhile. Must not know replication,
+other partitions or the wire.
 """
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
-from threading import Lock
-from typing import NamedTuple, NoReturn
 
-from storage.append_check import check_batches
 from storage.append_info import AppendInfo, AppendOrigin, ReadIsolation, empty_append
-from storage.environment import Environment
 from storage.errors import (
-    LogDirectoryError,
     OffsetOutOfRangeError,
-    OffsetsOutOfOrderError,
     RecordBatchTooLargeError,
     UnexpectedAppendOffsetError,
 )
-from storage.files import EMPTY_SLICE, FileSlice
-from storage.log_config import LogConfig
-from storage.records.layout import (
-    NO_TIMESTAMP,
-    BatchHeader,
-    WritableBuffer,
-    set_base_offset,
-    set_leader_epoch,
-)
-from storage.recovery import SegmentLoader
+from storage.log_config import INT32_MAX, LogConfig
+from storage.log_reader import LogRead, LogReader
+from storage.producer_entry import BatchSpan, CompletedTransaction
+from storage.producer_state import CheckedProducers
+from storage.records.layout import MAGIC_2, NO_PRODUCER_ID, Buffer, WritableBuffer
+from storage.replacement import discard_segments
 from storage.segment import Segment, TimestampOffset
-from storage.segment_files import parse_directory_name
-from storage.segments import Segments
+from storage.txn_index import AbortedTransaction
+from storage.validation import (
+    RecordRules,
+    ValidatedRecords,
+    validate_for_follower,
+    validate_for_leader,
+)
+
+__all__ = ["AppendInfo", "AppendOrigin", "Log", "LogRead", "ReadIsolation", "TimestampOffset"]
+
+_NO_PRODUCERS = CheckedProducers([], [])
 
 
-class LogRead(NamedTuple):
-    """What a read found, and the log's offsets as they were at that moment."""
-
-    slice: FileSlice
-    start_offset: int
-    end_offset: int
-    high_watermark: int
-    last_stable_offset: int
-    first_batch_whole: bool = True
-
-
-class Log:
+class Log(LogReader):
     """One partition in one log directory."""
-
-    def __init__(
-        self,
-        environment: Environment,
-        directory: Path,
-        config: LogConfig,
-        *,
-        start_offset: int = 0,
-        recovery_point: int = 0,
-        clean: bool = False,
-    ) -> None:
-        """Open the log in a directory, creating and repairing what is needed."""
-        self._environment = environment
-        self._clock = environment.clock
-        self.directory = directory
-        self.topic, self.partition, _ = parse_directory_name(directory)
-        self.config = config
-        loaded = SegmentLoader(environment, directory, config, start_offset, recovery_point).load(
-            clean=clean
-        )
-        self._segments: Segments = loaded.segments
-        self.end_offset = loaded.end_offset
-        self.start_offset = max(start_offset, self._segments.first.base_offset)
-        self.high_watermark = self.start_offset
-        # All before this offset is on the disk for sure.
-        self.recovery_point = self.end_offset
-        self._flush_lock = Lock()
-        self._truncations = 0
-        self.last_flush_ms = self._clock()
-        # Position of the high watermark or last stable offset in its segment, once looked up.
-        self._limit_position: tuple[int, int, int] | None = None
-        self.release_files()
-
-    @property
-    def last_stable_offset(self) -> int:
-        return self.high_watermark
-
-    @property
-    def size_in_bytes(self) -> int:
-        return self._segments.size_in_bytes
-
-    @property
-    def segments(self) -> list[Segment]:
-        return list(self._segments)
 
     # Appending
 
@@ -101,226 +46,267 @@ class Log:
         leader_epoch: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
     ) -> AppendInfo:
-        """Assign offsets to the batches, in place, and write them."""
-        summary = check_batches(records, self.config.max_message_bytes)
-        if not summary.headers:
-            return empty_append(self.start_offset)
-        offset = first_offset = self.end_offset
-        position = 0
-        for header in summary.headers:
-            set_base_offset(records, offset, position)
-            set_leader_epoch(records, leader_epoch, position)
-            offset += header.last_offset_delta + 1
-            position += header.size_in_bytes
-        return self._append(
-            records,
-            summary.headers,
-            first_offset,
-            offset - 1,
-            summary.max_timestamp,
-            offset - 1,
+        """Check the batches, give them offsets (in place where possible) and write them."""
+        now = self._clock()
+        validated = validate_for_leader(
+            records, self.rules, self.end_offset, leader_epoch, now, origin
         )
+        return self._append(validated, origin, now)
 
-    def append_as_follower(self, records: WritableBuffer) -> AppendInfo:
+    def append_as_follower(self, records: Buffer) -> AppendInfo:
         """Write batches with the offsets that the leader gave them."""
-        summary = check_batches(records, self.config.max_message_bytes)
-        headers = summary.headers
-        if not headers:
+        validated = validate_for_follower(records, INT32_MAX)
+        if not validated.headers:
             return empty_append(self.start_offset)
-        if not summary.is_growing:
-            raise OffsetsOutOfOrderError(
-                f"Offsets of the batches appended to {self.directory.name} do not grow"
-            )
-        if headers[0].base_offset < self.end_offset:
+        if validated.first_offset < self.end_offset:
             raise UnexpectedAppendOffsetError(
-                f"Append to {self.directory.name} at offset {headers[0].base_offset}, below the"
-                f" end of the log, {self.end_offset}",
-                headers[0].base_offset,
-                summary.last_offset,
+                f"Append to {self.name} at offset {validated.first_offset}, below the end of the"
+                f" log, {self.end_offset}",
+                validated.headers[0].base_offset,
+                validated.last_offset,
             )
-        if summary.valid_bytes < len(records):
-            records = memoryview(records)[: summary.valid_bytes]
-        return self._append(
-            records,
-            headers,
-            headers[0].base_offset,
-            summary.last_offset,
-            summary.max_timestamp,
-            summary.offset_of_max_timestamp,
-        )
+        return self._append(validated, AppendOrigin.REPLICATION, self._clock())
 
-    def _append(
-        self,
-        records: WritableBuffer,
-        headers: list[BatchHeader],
-        first_offset: int,
-        last_offset: int,
-        max_timestamp: int,
-        offset_of_max_timestamp: int,
-    ) -> AppendInfo:
-        length = len(records)
-        config = self.config
-        if length > config.segment_bytes:
+    def _append(self, validated: ValidatedRecords, origin: AppendOrigin, now: int) -> AppendInfo:
+        data, first_offset, last_offset, max_timestamp, offset_of_max, append_time, *_ = validated
+        headers = validated.headers
+        length = len(data)
+        if length > self.config.segment_bytes:
             raise RecordBatchTooLargeError(
-                f"{length} bytes do not fit into a segment of {config.segment_bytes} bytes"
+                f"{length} bytes do not fit into a segment of {self.config.segment_bytes} bytes"
             )
+        header = headers[-1]
+        producers = _NO_PRODUCERS
+        if header.producer_id != NO_PRODUCER_ID or len(headers) > 1:
+            producers = self.producers.check(headers, data, origin)
+            if producers.duplicate is not None:
+                return self._duplicate(producers.duplicate)
         try:
-            segment = self._segments.active
-            if segment.should_roll(config, length, max_timestamp, last_offset, self._clock()):
-                segment = self.roll(first_offset)
-            segment.append(
-                records, first_offset, last_offset, max_timestamp, offset_of_max_timestamp
-            )
+            segment = self.segments.active
+            if segment.should_roll(self.config, length, max_timestamp, last_offset, now):
+                segment = self._roll(self._base_for(validated))
+            segment.append(data, first_offset, last_offset, max_timestamp, offset_of_max)
+            self.end_offset = last_offset + 1
+            if header.partition_leader_epoch != self.epochs.latest_epoch or len(headers) > 1:
+                self._assign_epochs(validated)
+            if producers is not _NO_PRODUCERS:
+                self.producers.apply(producers.appends)
+                self._complete(segment, producers.completed)
         except OSError as error:
             self._fail(error)
-        self.end_offset = last_offset + 1
-        if self.end_offset - self.recovery_point >= config.flush_messages:
-            self._environment.on_flush_due(self)
+        self.producers.end_offset = last_offset + 1
+        if last_offset + 1 - self.recovery_point >= self.config.flush_messages:
+            self.environment.on_flush_due(self)
         return AppendInfo(
-            first_offset, last_offset, max_timestamp, NO_TIMESTAMP, self.start_offset, length
+            first_offset, last_offset, max_timestamp, append_time, self.start_offset, length
         )
 
-    def roll(self, next_offset: int | None = None) -> Segment:
+    def _base_for(self, validated: ValidatedRecords) -> int:
+        """Where a segment that begins with these records begins.
+
+        The first offset inside a replicated wrapper of an old format is not known; it cannot be
+        further from the last one than this.
+        """
+        if validated.headers[0].magic >= MAGIC_2:
+            return validated.first_offset
+        return validated.last_offset - INT32_MAX
+
+    def _assign_epochs(self, validated: ValidatedRecords) -> None:
+        for header in validated.headers:
+            if header.magic < MAGIC_2:
+                self.epochs.clear()
+            elif header.partition_leader_epoch >= 0:
+                self.epochs.assign(header.partition_leader_epoch, header.base_offset)
+
+    def _complete(self, segment: Segment, completed: Sequence[CompletedTransaction]) -> None:
+        for transaction in completed:
+            if transaction.is_aborted:
+                segment.indexes.transactions.append(
+                    AbortedTransaction(
+                        transaction.producer_id,
+                        transaction.first_offset,
+                        transaction.last_offset,
+                        self.producers.last_stable_offset_after(transaction),
+                    )
+                )
+            self.producers.complete(transaction)
+
+    def _duplicate(self, original: BatchSpan) -> AppendInfo:
+        return AppendInfo(
+            original.first_offset,
+            original.last_offset,
+            original.timestamp,
+            original.timestamp,
+            self.start_offset,
+            0,
+            is_duplicate=True,
+        )
+
+    def assign_epoch_start(self, epoch: int, offset: int) -> None:
+        """A new leader begins here; known before its first record is written."""
+        if self.rules.magic >= MAGIC_2:
+            try:
+                self.epochs.assign(epoch, offset)
+            except OSError as error:
+                self._fail(error)
+
+    # Rolling
+
+    def roll(self) -> None:
         """Close the active segment for appends and start a new one."""
-        base_offset = max(next_offset or 0, self.end_offset)
-        active = self._segments.active
+        try:
+            self._roll(self.end_offset)
+        except OSError as error:
+            self._fail(error)
+
+    def _roll(self, base_offset: int) -> Segment:
+        base_offset = max(base_offset, self.end_offset)
+        active = self.segments.active
         if active.base_offset == base_offset and active.size == 0:
             return active
-        try:
-            active.become_inactive()
-            segment = Segment.create(
-                self._environment,
-                str(self.directory),
-                base_offset,
-                self.config,
-                roll_jitter_ms=self._jitter(),
-            )
-        except OSError as error:
-            self._fail(error)
-        self._segments.add(segment)
-        self._environment.on_roll(self)
+        active.become_inactive()
+        self.producers.end_offset = base_offset
+        self.producers.take_snapshot()
+        segment = self._add_segment(base_offset)
+        self.environment.on_roll(self)
         return segment
 
-    def _jitter(self) -> int:
+    def _add_segment(self, base_offset: int) -> Segment:
         limit = min(self.config.segment_jitter_ms, self.config.segment_ms)
-        return random.randrange(limit) if limit > 0 else 0
-
-    # Reading
-
-    def read(
-        self,
-        offset: int,
-        max_bytes: int,
-        isolation: ReadIsolation = ReadIsolation.HIGH_WATERMARK,
-        minimum_one_batch: bool = True,
-    ) -> LogRead:
-        """Bytes from the batch that contains `offset` on, as far as the reader may see."""
-        end_offset = self.end_offset
-        if not self.start_offset <= offset <= end_offset:
-            raise OffsetOutOfRangeError(offset, self.start_offset, end_offset)
-        if isolation is ReadIsolation.HIGH_WATERMARK:
-            limit = self.high_watermark
-        elif isolation is ReadIsolation.LOG_END:
-            limit = end_offset
-        else:
-            limit = self.last_stable_offset
-        if offset >= limit:
-            return self._read_result(EMPTY_SLICE, True)
-        try:
-            segment = self._segments.floor(offset)
-            while segment is not None:
-                end = self._readable_end(segment, limit)
-                found = segment.read(offset, max_bytes, end, minimum_one_batch)
-                if found is not None:
-                    return self._read_result(found.slice, found.first_batch_whole)
-                segment = self._segments.higher(segment.base_offset)
-        except OSError as error:
-            self._fail(error)
-        return self._read_result(EMPTY_SLICE, True)
-
-    def _read_result(self, found: FileSlice, first_batch_whole: bool) -> LogRead:
-        return LogRead(
-            found,
-            self.start_offset,
-            self.end_offset,
-            self.high_watermark,
-            self.last_stable_offset,
-            first_batch_whole,
+        segment = Segment.create(
+            self.environment,
+            str(self.directory),
+            base_offset,
+            self.config,
+            roll_jitter_ms=random.randrange(limit) if limit > 0 else 0,
         )
+        self.segments.add(segment)
+        return segment
 
-    def _readable_end(self, segment: Segment, limit: int) -> int:
-        """The position in a segment at which offset `limit` begins, or the segment's end."""
-        if limit >= self.end_offset:
-            return segment.size
-        following = self._segments.higher(segment.base_offset)
-        if following is not None and following.base_offset <= limit:
-            return segment.size
-        known = self._limit_position
-        if known is not None and known[:2] == (segment.base_offset, limit):
-            return known[2]
-        position = segment.position_of_append(limit)
-        if position is None:
-            found = segment.find(limit)
-            position = segment.size if found is None else found.position
-        self._limit_position = (segment.base_offset, limit, position)
-        return position
+    # Cutting
 
-    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
-        """The first record whose timestamp is not below the given one; None if there is none."""
+    def truncate_to(self, offset: int) -> bool:
+        """Drop all records at or after an offset; False if there are none."""
+        if offset < 0:
+            raise ValueError(f"Cannot truncate {self.name} to offset {offset}")
+        if offset >= self.end_offset:
+            return False
+        if self.segments.first.base_offset > offset:
+            self.truncate_fully_and_start_at(offset)
+            return True
         try:
-            for segment in self._segments:
-                if segment.largest_timestamp >= timestamp:
-                    return segment.find_timestamp(timestamp, self.start_offset)
+            # From the end on, so that a crash in between leaves no hole.
+            self.remove_segments([s for s in self.segments if s.base_offset > offset][::-1])
+            self.segments.active.truncate_to(offset)
+            self._set_end_offset(offset)
+            self._set_start_offset(min(offset, self.start_offset))
+            self.epochs.truncate_from_end(offset)
+            self._rebuild_producers()
         except OSError as error:
             self._fail(error)
-        return None
+        return True
 
-    # Offsets
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drop all records; the next one gets the given offset."""
+        try:
+            self.remove_segments(list(self.segments)[::-1])
+            self._add_segment(offset)
+            self._set_end_offset(offset)
+            self.epochs.clear()
+            self.producers.clear(offset)
+            self._set_start_offset(offset)
+        except OSError as error:
+            self._fail(error)
 
-    def update_high_watermark(self, offset: int) -> int:
-        """Set the high watermark, within the bounds of the log; returns what it is now."""
-        self.high_watermark = min(max(offset, self.start_offset), self.end_offset)
-        return self.high_watermark
+    def advance_start_offset(self, offset: int) -> None:
+        """Hide all records before an offset; their segments go with the next clean-up."""
+        if offset > self.high_watermark:
+            raise OffsetOutOfRangeError(offset, self.start_offset, self.high_watermark)
+        if offset <= self.start_offset:
+            return
+        try:
+            self._set_start_offset(offset)
+            self.epochs.truncate_from_start(offset)
+            self.producers.truncate_head(offset)
+        except OSError as error:
+            self._fail(error)
 
-    # Durability
+    def remove_segments(self, removed: Sequence[Segment]) -> None:
+        """Take segments out of the log; their files are removed after file.delete.delay.ms."""
+        self.segments.remove(removed)
+        discard_segments(self.environment, removed, self.config.file_delete_delay_ms)
 
-    def flush(self, offset: int | None = None) -> None:
-        """Bring all before `offset` (by default everything) to the disk.
+    def delete_segments(self, removed: Sequence[Segment]) -> None:
+        """Remove the oldest segments; a log always keeps one, which may have to be made."""
+        if not removed:
+            return
+        try:
+            if len(removed) == len(self.segments):
+                self._roll(self.end_offset)
+            self.remove_segments(removed)
+        except OSError as error:
+            self._fail(error)
+        self.advance_start_offset(self.segments.first.base_offset)
 
-        May run in a thread while the log is appended to, rolled, truncated or deleted.
+    # Settings, place and end
+
+    def update_config(self, config: LogConfig) -> None:
+        """Take over changed settings; they hold from the next append on."""
+        self.config = config
+        self.rules = RecordRules.of(config)
+        try:
+            self._fit_epochs()
+        except OSError as error:
+            self._fail(error)
+
+    def rename_directory(self, name: str) -> None:
+        """Give the directory another name beside the old one."""
+        target = self.directory.with_name(name)
+        try:
+            self.environment.files.replace(self.directory, target)
+        except OSError as error:
+            self._fail(error)
+        self.environment.deferred_deletes.moved(str(self.directory), str(target))
+        self.directory = target
+        for segment in self.segments:
+            segment.rename(str(target), segment.suffix)
+        self.epochs.directory = str(target)
+        self.producers.snapshots.directory = str(target)
+
+    def remove_expired_producers(self) -> None:
+        """Forget producer ids that have not written for long."""
+        self.producers.remove_expired(self._clock())
+
+    def remove_old_snapshots(self) -> None:
+        """Once the recovery point is on record, producer state from before it is not needed.
+
+        The last two segments' snapshots are kept, so that a truncation finds one.
         """
-        with self._flush_lock:
-            truncations = self._truncations
-            target = self.end_offset if offset is None else offset
-            if target <= self.recovery_point:
-                return
-            unflushed = self._segments.between(self.recovery_point, target)
+        active = self.segments.active
+        kept = self.segments.lower(active.base_offset) or active
+        recovered = self.segments.lower(self.recovery_point)
+        first = recovered.base_offset if recovered is not None else self.recovery_point
         try:
-            for segment in unflushed:
-                segment.sync()
+            self.producers.snapshots.keep_within(min(first, kept.base_offset), self.end_offset)
         except OSError as error:
             self._fail(error)
-        with self._flush_lock:
-            if self._truncations == truncations and target > self.recovery_point:
-                self.recovery_point = target
-                self.last_flush_ms = self._clock()
 
     def close(self) -> None:
-        """Cut the indexes to size and let go of all files; `flush` comes before it."""
+        """Write a snapshot, cut the indexes to size and let go of all files.
+
+        `flush` comes before it if the data must be on the disk.
+        """
         try:
-            self._segments.active.become_inactive()
+            self.producers.take_snapshot()
+            self.segments.active.become_inactive()
         except OSError as error:
             self._fail(error)
         finally:
             self.release_files()
 
-    def release_files(self) -> None:
-        """Let go of all descriptors; they are opened again when needed."""
-        for segment in self._segments:
-            segment.release_all()
-
-    def _fail(self, error: OSError) -> NoReturn:
-        self._environment.on_failure(self.directory.parent, error)
-        raise LogDirectoryError(
-            self.directory.parent, f"I/O error in {self.directory.name}: {error}"
-        ) from error
+    def abandon(self) -> Path:
+        """Let go of all files without writing anything; returns the directory."""
+        for segment in self.segments:
+            segment.deleted = True
+        self.release_files()
+        return self.directory

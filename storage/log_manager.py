@@ -202,7 +202,7 @@ class LogManager:
         self._checkpoint(
             LOG_START_OFFSET_CHECKPOINT,
             lambda log: (
-                log.start_offset if log.start_offset > log.segments[0].base_offset else None
+                log.start_offset if log.start_offset > log.segments.first.base_offset else None
             ),
         )
 

@@ -33,6 +33,7 @@ class MappedIndex:
         "_map_size",
         "base_offset",
         "entries",
+        "is_torn",
         "max_bytes",
         "path",
         "recently_used",
@@ -49,6 +50,7 @@ class MappedIndex:
         self.base_offset = base_offset
         self.max_bytes = max_bytes - max_bytes % self.ENTRY.size
         self.entries = size // self.ENTRY.size
+        self.is_torn = size % self.ENTRY.size != 0
         self._map: mmap.mmap | None = None
         self._map_size = 0
         self._allocated = self.entries * self.ENTRY.size
@@ -59,6 +61,7 @@ class MappedIndex:
         descriptor = self._environment.files.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
         self._environment.files.truncate(descriptor.fileno(), self.max_bytes)
         self.entries = 0
+        self.is_torn = False
         self._allocated = 0
         self._entries_changed()
 

@@ -64,10 +64,10 @@ class OffsetIndex(MappedIndex):
         self.entries += 1
         self._last_offset = offset
 
-    def lookup(self, offset: int) -> int:
-        """The position from which to look for `offset`: of the last entry at or before it."""
+    def lookup(self, offset: int) -> tuple[int, int]:
+        """The last entry at or before `offset`; the start of the segment if there is none."""
         slot = self._slot_of(offset)
-        return 0 if slot < 0 else self.entry(slot)[1]
+        return (self.base_offset, 0) if slot < 0 else self.entry(slot)
 
     def offset_at_or_after(self, position: int) -> int | None:
         """The offset of the first entry at or after a position, if there is one."""
@@ -87,15 +87,15 @@ class OffsetIndex(MappedIndex):
         else:
             self.keep_entries(slot + 1)
 
-    def check(self, segment_size: int, file_size: int) -> None:
+    def check(self, segment_size: int) -> None:
         """Refuse an index that cannot belong to a segment of this size."""
-        if file_size % _ENTRY_SIZE:
-            raise CorruptIndexError(f"{self.path} has a torn last entry ({file_size} bytes)")
+        if self.is_torn:
+            raise CorruptIndexError(f"{self.path} has a torn last entry")
         if self.entries:
             offset, position = self.entry(self.entries - 1)
-            if offset <= self.base_offset and self.entries > 1:
-                raise CorruptIndexError(f"{self.path} ends below its base offset")
-            if not 0 <= position < max(segment_size, 1):
+            if offset < self.base_offset or (offset == self.base_offset and self.entries > 1):
+                raise CorruptIndexError(f"{self.path} does not grow")
+            if not 0 <= position < segment_size:
                 raise CorruptIndexError(f"{self.path} points past the end of its segment")
 
     def _slot_of(self, offset: int) -> int:

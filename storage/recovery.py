@@ -2,23 +2,26 @@
 
 Owns what happens between "a directory with files" and "a list of sound segments": leftovers of
 interrupted replacements, missing or broken indexes, and a torn tail after a crash. Must not
-know offsets beyond those of the segments themselves (high watermark and the like).
+know the high watermark and the like, which are the log's.
 
-After a clean stop nothing is read but file sizes. After a crash the segments from the recovery
-point on are read whole, checksums included, and cut where the first damage begins.
+After a clean stop nothing is read but file sizes and the ends of indexes. After a crash the
+segments from the recovery point on are read whole, checksums included, and cut where the first
+damage begins.
 """
 
 import logging
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from storage.batch_scan import scan_batches
 from storage.environment import Environment
 from storage.errors import CorruptIndexError, SegmentOverflowError
-from storage.log_config import INT32_MAX, INT64_MAX, LogConfig
+from storage.leader_epochs import LeaderEpochs
+from storage.log_config import INT64_MAX, LogConfig
+from storage.producer_recovery import rebuild_producers
+from storage.producer_snapshot import Snapshots
+from storage.producer_state import ProducerState
 from storage.records.errors import CorruptRecordError
-from storage.records.layout import NO_TIMESTAMP
 from storage.replacement import discard_segments, replace_segments
 from storage.segment import Segment
 from storage.segment_files import (
@@ -26,12 +29,15 @@ from storage.segment_files import (
     DELETED_SUFFIX,
     INDEX_KINDS,
     LOG_KIND,
+    SNAPSHOT_KIND,
     SWAP_SUFFIX,
     FileName,
     SegmentSizes,
     parse_file_name,
     segment_path,
 )
+from storage.segment_recovery import recover_segment
+from storage.segment_split import split_segment
 from storage.segments import Segments
 
 logger = logging.getLogger(__name__)
@@ -43,6 +49,7 @@ class LoadedSegments:
 
     segments: Segments
     end_offset: int
+    snapshot_offsets: list[int]
 
 
 @dataclass(slots=True)
@@ -54,16 +61,20 @@ class SegmentLoader:
     config: LogConfig
     start_offset: int
     recovery_point: int
+    epochs: LeaderEpochs
+    _segments: Segments = field(default_factory=Segments)
+    _producers: ProducerState | None = None
+    _snapshot_offsets: list[int] = field(default_factory=list)
 
     def load(self, *, clean: bool) -> LoadedSegments:
         """Open all segments; `clean` says that the last stop left nothing to check."""
-        self.environment.files.make_directory(self.directory)
+        segments = self._segments
         swaps = self._remove_leftovers()
-        segments = Segments(self._open_segments())
-        self._complete_swaps(segments, swaps)
+        self._splitting_overflows(self._open_segments)
+        self._complete_swaps(swaps)
         if not clean:
-            self._recover_unflushed(segments)
-        end_offset = segments.active.next_offset() if len(segments) else self.start_offset
+            self._splitting_overflows(self._recover_unflushed)
+        end_offset = self._end_of_active() if len(segments) else self.start_offset
         if end_offset < self.start_offset:
             logger.warning(
                 "%s ends at %d, before its start offset %d: its segments are dropped",
@@ -71,51 +82,50 @@ class SegmentLoader:
                 end_offset,
                 self.start_offset,
             )
-            self._discard(segments, list(segments))
-            end_offset = self.start_offset
+            self._discard(list(segments))
         if not len(segments):
+            end_offset = self.start_offset
             segments.add(
-                Segment.create(
-                    self.environment, str(self.directory), self.start_offset, self.config
-                )
+                Segment.create(self.environment, str(self.directory), end_offset, self.config)
             )
-        return LoadedSegments(segments, end_offset)
+        if self._producers is not None:
+            self._snapshot_offsets = self._producers.snapshots.offsets
+        return LoadedSegments(segments, end_offset, self._snapshot_offsets)
 
     # Leftovers of interrupted replacements
 
     def _remove_leftovers(self) -> list[int]:
         """Remove temporary files; returns the base offsets of segments that wait as .swap."""
-        cleaned: list[str] = []
-        first_cleaned = INT64_MAX
-        swapped_logs: set[int] = set()
+        cleaned: list[FileName] = []
         swapped: set[int] = set()
-        for parsed in self._list_files():
-            path = segment_path(str(self.directory), *parsed)
-            if parsed.suffix == DELETED_SUFFIX:
-                self.environment.files.unlink(path)
-            elif parsed.suffix == CLEANED_SUFFIX:
-                cleaned.append(path)
-                first_cleaned = min(parsed.offset, first_cleaned)
-            elif parsed.suffix == SWAP_SUFFIX:
-                swapped.add(parsed.offset)
-                if parsed.kind == LOG_KIND:
-                    swapped_logs.add(parsed.offset)
+        swapped_logs: set[int] = set()
+        for name in self._list_files():
+            if name.suffix == DELETED_SUFFIX:
+                self._remove(name)
+            elif name.suffix == CLEANED_SUFFIX:
+                cleaned.append(name)
+            elif name.suffix == SWAP_SUFFIX:
+                swapped.add(name.offset)
+                if name.kind == LOG_KIND:
+                    swapped_logs.add(name.offset)
         # The old indexes of a segment that is being replaced are worth nothing in any case.
         for offset in swapped:
             self._remove_indexes(offset, "")
+        first_cleaned = min((name.offset for name in cleaned), default=INT64_MAX)
         valid = {offset for offset in swapped_logs if offset < first_cleaned}
         for offset in swapped_logs - valid:
             self._remove_indexes(offset, SWAP_SUFFIX)
             self._remove(FileName(offset, LOG_KIND, SWAP_SUFFIX))
-        for path in cleaned:
-            self.environment.files.unlink(path)
+        for name in cleaned:
+            self._remove(name)
         return sorted(valid)
 
-    def _complete_swaps(self, segments: Segments, swaps: Iterable[int]) -> None:
+    def _complete_swaps(self, swaps: Iterable[int]) -> None:
+        segments = self._segments
         for base_offset in swaps:
             logger.info("%s: completing the replacement at %d", self.directory, base_offset)
-            swap = self._open_segment(self._list_files(), base_offset, SWAP_SUFFIX)
-            self._rebuild(swap)
+            swap = self._segment(self._list_files(), base_offset, SWAP_SUFFIX)
+            self._recover(swap)
             old = [
                 segment
                 for segment in segments.between(base_offset, swap.next_offset())
@@ -127,85 +137,93 @@ class SegmentLoader:
 
     # Opening
 
-    def _open_segments(self) -> list[Segment]:
+    def _open_segments(self) -> None:
         files = self._list_files()
         bases = sorted(name.offset for name in files if name[1:] == (LOG_KIND, ""))
+        self._snapshot_offsets = [name.offset for name in files if name.kind == SNAPSHOT_KIND]
         known = set(bases)
         for name in files:
             if name.kind in INDEX_KINDS and not name.suffix and name.offset not in known:
-                logger.warning(
-                    "%s: removing %s, an index without its segment", self.directory, name
-                )
+                logger.warning("%s: removing %s, an index without segment", self.directory, name)
                 self._remove(name)
-        return [self._open_segment(files, base) for base in bases]
+        self._segments.remove(list(self._segments))
+        for base_offset in bases:
+            segment = self._segment(files, base_offset)
+            try:
+                self._check_indexes(segment, files)
+            except CorruptIndexError as error:
+                logger.warning("%s: the segment is read and its indexes are rebuilt", error)
+                self._recover(segment)
+            self._segments.add(segment)
 
-    def _open_segment(
-        self, files: dict[FileName, int], base_offset: int, suffix: str = ""
-    ) -> Segment:
+    def _segment(self, files: dict[FileName, int], base_offset: int, suffix: str = "") -> Segment:
         sizes = SegmentSizes(
             files[FileName(base_offset, LOG_KIND, suffix)],
-            files.get(FileName(base_offset, "index", suffix), 0),
-            files.get(FileName(base_offset, "timeindex", suffix), 0),
+            *(files.get(FileName(base_offset, kind, suffix), 0) for kind in INDEX_KINDS),
         )
-        segment = Segment(
+        return Segment(
             self.environment, str(self.directory), base_offset, self.config, sizes, suffix
         )
-        if suffix:
-            return segment
-        try:
-            if FileName(base_offset, "index", suffix) not in files:
-                raise CorruptIndexError(f"{segment.path('index')} is missing")
-            segment.offset_index.check(segment.size, sizes.offset_index)
-            segment.time_index.check(sizes.time_index)
-        except CorruptIndexError as error:
-            logger.warning("%s: the segment is checked and its indexes are rebuilt", error)
-            self._rebuild(segment)
-        return segment
+
+    def _check_indexes(self, segment: Segment, files: dict[FileName, int]) -> None:
+        for kind in ("index", "timeindex"):
+            if FileName(segment.base_offset, kind, "") not in files:
+                raise CorruptIndexError(f"{segment.path(kind)} is missing")
+        segment.indexes.check(segment.size)
 
     # Damage
 
-    def _recover_unflushed(self, segments: Segments) -> None:
-        unflushed = segments.between(self.recovery_point, INT64_MAX)
+    def _recover_unflushed(self) -> None:
+        unflushed = self._segments.between(self.recovery_point, INT64_MAX)
         for number, segment in enumerate(unflushed, start=1):
-            if self._rebuild(segment) > 0:
-                self._discard(segments, unflushed[number:])
+            if self._recover(segment, self.epochs) > 0:
+                self._discard(unflushed[number:][::-1])
                 return
 
-    def _rebuild(self, segment: Segment) -> int:
-        """Check every batch, rebuild the indexes, cut at the first damage; bytes cut."""
-        segment.offset_index.reset()
-        segment.time_index.reset()
-        segment.largest = (NO_TIMESTAMP, segment.base_offset)
-        valid_bytes = 0
-        last_indexed = 0
-        try:
-            for batch in scan_batches(segment.descriptor(), 0, segment.size):
-                batch.check()
-                header = batch.batch.header
-                if not 0 <= header.last_offset - segment.base_offset <= INT32_MAX:
-                    raise SegmentOverflowError(segment.base_offset, header.last_offset)
-                if header.max_timestamp > segment.largest[0]:
-                    segment.largest = (header.max_timestamp, header.last_offset)
-                if valid_bytes - last_indexed > self.config.index_interval_bytes:
-                    segment.offset_index.reserve()
-                    segment.offset_index.append(header.last_offset, valid_bytes)
-                    segment.time_index.reserve()
-                    segment.time_index.append(*segment.largest)
-                    last_indexed = valid_bytes
-                valid_bytes += header.size_in_bytes
-        except (CorruptRecordError, CorruptIndexError, SegmentOverflowError) as error:
-            logger.warning(
-                "%s is damaged from byte %d on: %s", segment.path("log"), valid_bytes, error
-            )
-        truncated = segment.size - valid_bytes
-        if truncated:
-            logger.warning("%s: %d bytes are cut off", segment.path("log"), truncated)
-            segment.truncate_bytes(valid_bytes)
-        segment.become_inactive()
+    def _recover(self, segment: Segment, epochs: LeaderEpochs | None = None) -> int:
+        """Read a segment, rebuild its indexes and cut it at the first damage; bytes cut."""
+        producers = self._producers_at(segment.base_offset)
+        truncated = recover_segment(segment, self.config, producers, epochs)
+        # So that the next segment's recovery, now or later, need not read this one again.
+        producers.take_snapshot()
         return truncated
 
-    def _discard(self, segments: Segments, discarded: list[Segment]) -> None:
-        segments.remove(discarded)
+    def _end_of_active(self) -> int:
+        """The end of the log; the last segment is checked after all if its tail is no batch."""
+        active = self._segments.active
+        try:
+            return active.next_offset()
+        except CorruptRecordError as error:
+            logger.warning("%s: the segment is checked", error)
+            self._recover(active, self.epochs)
+            return active.next_offset()
+
+    def _splitting_overflows(self, step: Callable[[], None]) -> None:
+        """Take a step again after splitting a segment whose offsets do not fit its index."""
+        while True:
+            try:
+                return step()
+            except SegmentOverflowError as error:
+                logger.warning("%s: the segment is split", error)
+                segment = self._segment(self._list_files(), error.base_offset)
+                self._segments.add(segment)
+                split_segment(self.environment, self._segments, segment, self.config)
+                self._producers = None
+
+    def _producers_at(self, offset: int) -> ProducerState:
+        """The producers' state at a segment's base offset, for its transaction index."""
+        if self._producers is None:
+            snapshots = Snapshots(
+                self.environment.files, str(self.directory), self._snapshot_offsets
+            )
+            self._producers = ProducerState(snapshots, self.environment.producer_expiration_ms)
+        rebuild_producers(
+            self._producers, self._segments, self.start_offset, offset, self.environment.clock()
+        )
+        return self._producers
+
+    def _discard(self, discarded: list[Segment]) -> None:
+        self._segments.remove(discarded)
         discard_segments(self.environment, discarded, self.config.file_delete_delay_ms)
 
     # Files

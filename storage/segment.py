@@ -1,9 +1,13 @@
 """One segment of a log: a `.log` file with its indexes.
 
 Owns the bytes of a run of offsets, where they lie and what their largest timestamp is. Must not
-know the log's other segments, its offsets' meaning (high watermark, log start) or producers.
+know the log's other segments, what its offsets mean (high watermark, log start) or producers.
+
+Indexes are only hints: what they say is held against the batch that they point to, and a broken
+one is rebuilt from the segment.
 """
 
+import logging
 import os
 from array import array
 from bisect import bisect_right
@@ -11,15 +15,18 @@ from typing import Final, NamedTuple
 
 from storage.batch_scan import FoundBatch, find_batch, scan_headers
 from storage.environment import Environment
-from storage.errors import SegmentOverflowError
+from storage.errors import CorruptIndexError, SegmentOverflowError
 from storage.files import Buffer, Descriptor, FileSlice
 from storage.log_config import INT32_MAX, LogConfig
-from storage.offset_index import OffsetIndex
 from storage.records.batches import Batch, iter_records
-from storage.segment_files import SegmentSizes, segment_path
-from storage.time_index import TimeIndex
+from storage.records.errors import CorruptRecordError
+from storage.records.layout import NO_TIMESTAMP
+from storage.segment_files import LOG_KIND, SEGMENT_KINDS, SegmentSizes, segment_path
+from storage.segment_indexes import SegmentIndexes
 
 _OPEN_FLAGS: Final = os.O_RDWR | os.O_CREAT
+
+logger = logging.getLogger(__name__)
 
 
 class SegmentRead(NamedTuple):
@@ -38,7 +45,7 @@ class TimestampOffset(NamedTuple):
 
 
 class Segment:
-    """A `.log` file, its offset index and its time index."""
+    """A `.log` file and its indexes."""
 
     __slots__ = (
         "_bytes_since_index_entry",
@@ -46,6 +53,7 @@ class Segment:
         "_environment",
         "_first_timestamp",
         "_index_interval_bytes",
+        "_is_name_synced",
         "_largest",
         "_tail_offsets",
         "_tail_positions",
@@ -53,12 +61,11 @@ class Segment:
         "created_ms",
         "deleted",
         "directory",
-        "offset_index",
+        "indexes",
         "recently_used",
         "roll_jitter_ms",
         "size",
         "suffix",
-        "time_index",
     )
 
     def __init__(
@@ -81,6 +88,8 @@ class Segment:
         self.roll_jitter_ms = roll_jitter_ms
         self.deleted = False
         self.recently_used = False
+        # Whether the directory's entry for the file is on the disk, not only the file.
+        self._is_name_synced = False
         self._index_interval_bytes = config.index_interval_bytes
         self._bytes_since_index_entry = 0
         self._descriptor: Descriptor | None = None
@@ -92,13 +101,7 @@ class Segment:
         # of the log, most reads of all, find their place here without touching a file.
         self._tail_offsets = array("q")
         self._tail_positions = array("q")
-        index_bytes = config.segment_index_bytes
-        self.offset_index = OffsetIndex(
-            environment, self.path("index"), base_offset, index_bytes, sizes.offset_index
-        )
-        self.time_index = TimeIndex(
-            environment, self.path("timeindex"), base_offset, index_bytes, sizes.time_index
-        )
+        self.indexes = SegmentIndexes(environment, directory, base_offset, suffix, config, sizes)
 
     @classmethod
     def create(
@@ -111,16 +114,16 @@ class Segment:
         roll_jitter_ms: int = 0,
     ) -> "Segment":
         """Make a new, empty segment; files that lie in the way are overwritten."""
-        sizes = SegmentSizes(0, 0, 0)
+        sizes = SegmentSizes(0, 0, 0, 0)
         segment = cls(environment, directory, base_offset, config, sizes, suffix, roll_jitter_ms)
         files = environment.files
-        descriptor = files.open(segment.path("log"), _OPEN_FLAGS | os.O_TRUNC)
+        descriptor = files.open(segment.path(LOG_KIND), _OPEN_FLAGS | os.O_TRUNC)
         if config.preallocate:
             files.truncate(descriptor.fileno(), config.segment_bytes)
         segment._hold(descriptor)
-        segment.offset_index.create()
-        segment.time_index.create()
+        segment._largest = (NO_TIMESTAMP, base_offset)
         files.unlink(segment.path("txnindex"))
+        segment.indexes.reset()
         return segment
 
     def path(self, kind: str) -> str:
@@ -144,8 +147,7 @@ class Segment:
         index_due = self._bytes_since_index_entry > self._index_interval_bytes
         if index_due:
             # Before the write, so that a full disk is met while nothing has changed yet.
-            self.offset_index.reserve()
-            self.time_index.reserve()
+            self.indexes.reserve()
         self.recently_used = True
         descriptor = self._descriptor or self._open()
         try:
@@ -163,8 +165,7 @@ class Segment:
         if max_timestamp > largest[0]:
             largest = self._largest = (max_timestamp, offset_of_max_timestamp)
         if index_due:
-            self.offset_index.append(last_offset, position)
-            self.time_index.append(*largest)
+            self.indexes.append(last_offset, position, largest)
             self._bytes_since_index_entry = 0
             self._forget_tail()
         self._bytes_since_index_entry += length
@@ -188,33 +189,33 @@ class Segment:
             or (
                 size > 0 and self._age(max_timestamp, now_ms) > config.roll_ms - self.roll_jitter_ms
             )
-            or self.offset_index.is_full
-            or self.time_index.is_full
+            or self.indexes.are_full
             or not 0 <= last_offset - self.base_offset <= INT32_MAX
         )
 
     def _age(self, max_timestamp: int, now_ms: int) -> int:
-        first_timestamp = self.first_timestamp
-        if first_timestamp is not None and first_timestamp >= 0:
+        first_timestamp = self._first_timestamp
+        if first_timestamp is None:
+            first_timestamp = self.first_timestamp
+        if first_timestamp >= 0:
             return max_timestamp - first_timestamp
         return now_ms - self.created_ms
 
     # Timestamps
 
     @property
-    def first_timestamp(self) -> int | None:
-        """Largest timestamp of the first batch; None while there is none."""
-        if self._first_timestamp is None and self.size > 0:
-            for _, header in scan_headers(self.descriptor(), 0, self.size):
-                self._first_timestamp = header.max_timestamp
-                break
-        return self._first_timestamp
+    def first_timestamp(self) -> int:
+        """Largest timestamp of the first batch; -1 if there is none."""
+        if self._first_timestamp is None:
+            headers = scan_headers(self.descriptor(), 0, self.size)
+            self._first_timestamp = next((h.max_timestamp for _, h in headers), None)
+        return NO_TIMESTAMP if self._first_timestamp is None else self._first_timestamp
 
     @property
     def largest(self) -> tuple[int, int]:
         """Largest timestamp and the last offset of the batch that has it; (-1, base) if none."""
         if self._largest is None:
-            self._largest = self.time_index.last_entry
+            self._largest = self._find_largest()
         return self._largest
 
     @largest.setter
@@ -229,7 +230,31 @@ class Segment:
 
     @property
     def modified_ms(self) -> int:
-        return self._environment.files.modified_ms(self.path("log"))
+        return self._environment.files.modified_ms(self.path(LOG_KIND))
+
+    def _find_largest(self) -> tuple[int, int]:
+        """The last time index entry, if it is right, or a larger timestamp behind it."""
+        largest = self.indexes.times.last_entry
+        start = self._position_of_time_entry(*largest)
+        if start == 0:
+            largest = (NO_TIMESTAMP, self.base_offset)
+        for _, header in scan_headers(self.descriptor(), start, self.size):
+            if header.max_timestamp > largest[0]:
+                largest = (header.max_timestamp, header.last_offset)
+        return largest
+
+    def _position_of_time_entry(self, timestamp: int, offset: int) -> int:
+        """Where the batch of a time index entry lies; 0, the start, if the entry is wrong."""
+        if timestamp == NO_TIMESTAMP:
+            return 0
+        found = self.find(offset)
+        if found is not None:
+            for _, header in scan_headers(self.descriptor(), found.position, self.size):
+                if header.max_timestamp == timestamp:
+                    return found.position
+                break
+        logger.warning("%s: an entry of the time index (%d) is wrong", self, timestamp)
+        return 0
 
     # Reading
 
@@ -238,9 +263,17 @@ class Segment:
         tail = self._tail_offsets
         if tail and offset >= tail[0]:
             start = self._tail_positions[bisect_right(tail, offset) - 1]
-        else:
-            start = self.offset_index.lookup(offset)
-        return find_batch(self.descriptor(), offset, start, self.size)
+            return find_batch(self.descriptor(), offset, start, self.size)
+        try:
+            return self._find_by_index(offset)
+        except (CorruptIndexError, CorruptRecordError) as error:
+            logger.warning("%s: the offset index is rebuilt: %s", self, error)
+            self.rebuild_offset_index()
+            return self._find_by_index(offset)
+
+    def _find_by_index(self, offset: int) -> FoundBatch | None:
+        indexed_offset, start = self.indexes.offsets.lookup(offset)
+        return find_batch(self.descriptor(), offset, start, self.size, indexed_offset)
 
     def position_of_append(self, offset: int) -> int | None:
         """Where `offset` begins, if it was the first of a recent append; no file is touched."""
@@ -263,15 +296,13 @@ class Segment:
             return None
         limit = max(max_bytes, found.size) if minimum_one_batch else max_bytes
         length = max(0, min(limit, end - found.position))
-        return SegmentRead(
-            FileSlice(self.descriptor(), found.position, length), limit >= found.size
-        )
+        whole = limit >= found.size
+        return SegmentRead(FileSlice(self.descriptor(), found.position, length), whole)
 
     def find_timestamp(self, timestamp: int, start_offset: int) -> TimestampOffset | None:
         """The first record at or after `start_offset` with at least this timestamp."""
-        near = max(self.time_index.lookup(timestamp), start_offset)
+        start = self._position_of_time_entry(*self.indexes.times.lookup(timestamp))
         descriptor = self.descriptor()
-        start = self.offset_index.lookup(near)
         for position, header in scan_headers(descriptor, start, self.size):
             if header.max_timestamp < timestamp or header.last_offset < start_offset:
                 continue
@@ -285,10 +316,14 @@ class Segment:
 
     def next_offset(self) -> int:
         """The offset after the last batch; only what follows the last index entry is read."""
-        start = self.offset_index.lookup(self.offset_index.last_offset)
         next_offset = self.base_offset
-        for _, header in scan_headers(self.descriptor(), start, self.size):
+        found = self.find(self.indexes.offsets.last_offset)
+        end = 0 if found is None else found.position
+        for position, header in scan_headers(self.descriptor(), end, self.size):
             next_offset = header.next_offset
+            end = position + header.size_in_bytes
+        if end != self.size:
+            raise CorruptRecordError(f"{self} has {self.size - end} bytes that are no batch")
         return next_offset
 
     # Changing
@@ -296,15 +331,13 @@ class Segment:
     def truncate_to(self, offset: int) -> int:
         """Drop the batch that contains `offset` and all that follow; returns bytes dropped."""
         found = self.find(offset)
-        self.offset_index.truncate_to(offset)
-        self.time_index.truncate_to(offset)
+        self.indexes.truncate_to(offset)
         dropped = 0
         if found is not None:
             dropped = self.size - found.position
             self.truncate_bytes(found.position)
         self._bytes_since_index_entry = 0
         self._largest = None
-        self._load_largest()
         return dropped
 
     def truncate_bytes(self, size: int) -> None:
@@ -316,55 +349,61 @@ class Segment:
             self.created_ms = self._environment.clock()
             self._first_timestamp = None
 
-    def _load_largest(self) -> None:
-        """Look behind the last time index entry for a larger timestamp."""
-        largest = self.time_index.last_entry
-        start = self.offset_index.lookup(largest[1])
-        for _, header in scan_headers(self.descriptor(), start, self.size):
-            if header.max_timestamp > largest[0]:
-                largest = (header.max_timestamp, header.last_offset)
-        self._largest = largest
+    def rebuild_offset_index(self) -> None:
+        """Make the offset index anew from the batches' headers."""
+        index = self.indexes.offsets
+        index.reset()
+        last_indexed = 0
+        for position, header in scan_headers(self.descriptor(), 0, self.size):
+            if position - last_indexed > self._index_interval_bytes:
+                index.reserve()
+                index.append(header.last_offset, position)
+                last_indexed = position
+        self._forget_tail()
 
     def become_inactive(self) -> None:
         """Add the last time index entry and cut the files to their contents."""
-        self._add_last_time_entry()
-        self.offset_index.trim()
-        self.time_index.trim()
+        self.indexes.append_last_time(self.largest)
+        self.indexes.trim()
         self._environment.files.truncate(self.descriptor().fileno(), self.size)
         self._forget_tail()
 
-    def _add_last_time_entry(self) -> None:
-        largest = self.largest
-        if largest[0] > self.time_index.last_entry[0]:
-            self.time_index.reserve()
-            self.time_index.append(*largest)
-
     def sync(self) -> None:
-        """Bring all files to the disk; may run in a thread while the segment is appended to."""
+        """Bring all files to the disk; may run in a thread while the segment is in use.
+
+        The files may be renamed meanwhile, or given up altogether.
+        """
+        while True:
+            directory = self.directory
+            try:
+                self._sync_files()
+            except FileNotFoundError:
+                if self.deleted:
+                    return
+                if directory == self.directory:
+                    raise
+            else:
+                return
+
+    def _sync_files(self) -> None:
         files = self._environment.files
-        descriptor = self._descriptor or files.open(self.path("log"), os.O_RDWR)
+        descriptor = self._descriptor or files.open(self.path(LOG_KIND), os.O_RDWR)
         files.sync(descriptor.fileno())
-        self.offset_index.sync()
-        self.time_index.sync()
+        self.indexes.sync()
+        if not self._is_name_synced:
+            files.sync_directory(self.directory)
+            self._is_name_synced = True
 
     def rename(self, directory: str, suffix: str) -> None:
-        """Move the files to another name: a new suffix, or a directory that was renamed."""
+        """Move the files to another suffix, or take note that their directory was renamed."""
         if suffix != self.suffix:
-            for kind in ("log", "index", "timeindex", "txnindex"):
-                target = segment_path(directory, self.base_offset, kind, suffix)
-                source = self.path(kind)
-                if kind != "txnindex" or self._environment.files.exists(source):
-                    self._environment.files.replace(source, target)
+            for kind in SEGMENT_KINDS:
+                if kind != "txnindex" or self.indexes.transactions.exists:
+                    target = segment_path(directory, self.base_offset, kind, suffix)
+                    self._environment.files.replace(self.path(kind), target)
         self.directory = directory
         self.suffix = suffix
-        self.offset_index.path = self.path("index")
-        self.time_index.path = self.path("timeindex")
-
-    def release_all(self) -> None:
-        """Let go of all files without touching them."""
-        self.release()
-        self.offset_index.release()
-        self.time_index.release()
+        self.indexes.renamed(directory, suffix)
 
     # Descriptors
 
@@ -378,8 +417,13 @@ class Segment:
             self._descriptor = None
             self._environment.open_files.closed(self)
 
+    def release_all(self) -> None:
+        """Let go of all files without touching them."""
+        self.release()
+        self.indexes.release()
+
     def _open(self) -> Descriptor:
-        return self._hold(self._environment.files.open(self.path("log"), os.O_RDWR))
+        return self._hold(self._environment.files.open(self.path(LOG_KIND), os.O_RDWR))
 
     def _hold(self, descriptor: Descriptor) -> Descriptor:
         self._descriptor = descriptor
@@ -391,4 +435,4 @@ class Segment:
         del self._tail_positions[:]
 
     def __repr__(self) -> str:
-        return f"Segment(base_offset={self.base_offset}, size={self.size})"
+        return f"Segment({self.path(LOG_KIND)}, {self.size} bytes)"

@@ -33,6 +33,7 @@ class SegmentSizes(NamedTuple):
     log: int
     offset_index: int
     time_index: int
+    txn_index: int
 
 
 class FileName(NamedTuple):

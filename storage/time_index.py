@@ -74,10 +74,13 @@ class TimeIndex(MappedIndex):
         self.entries += 1
         self._last_entry = (timestamp, offset)
 
-    def lookup(self, timestamp: int) -> int:
-        """An offset before which no record has a timestamp at or above the given one."""
+    def lookup(self, timestamp: int) -> tuple[int, int]:
+        """The last entry at or before a timestamp; (-1, base offset) if there is none.
+
+        No record before its offset has a timestamp above the entry's.
+        """
         if not self.entries:
-            return self.base_offset
+            return NO_TIMESTAMP, self.base_offset
         mapped = self._mapped()
 
         def timestamp_of(slot: int) -> int:
@@ -85,7 +88,7 @@ class TimeIndex(MappedIndex):
             return found
 
         slot = bisect_right(range(self.entries), timestamp, key=timestamp_of) - 1
-        return self.base_offset if slot < 0 else self.entry(slot)[1]
+        return (NO_TIMESTAMP, self.base_offset) if slot < 0 else self.entry(slot)
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries at or above `offset`."""
@@ -100,10 +103,10 @@ class TimeIndex(MappedIndex):
 
         self.keep_entries(bisect_right(range(self.entries), target - 1, key=relative_offset))
 
-    def check(self, file_size: int) -> None:
+    def check(self) -> None:
         """Refuse an index that contradicts itself."""
-        if file_size % _ENTRY_SIZE:
-            raise CorruptIndexError(f"{self.path} has a torn last entry ({file_size} bytes)")
+        if self.is_torn:
+            raise CorruptIndexError(f"{self.path} has a torn last entry")
         if self.entries:
             first_timestamp, _ = self.entry(0)
             last_timestamp, last_offset = self.entry(self.entries - 1)

@@ -1,0 +1,187 @@
+"""What a log is made of, and the rules that hold between its offsets.
+
+Owns segments, leader epochs, producers and the offsets of one log, its flush, and what happens
+when its disk fails. Reading (log_reader.py) and writing (log.py) build on it.
+
+    start offset <= last stable offset <= high watermark <= end offset
+    recovery point <= end offset
+"""
+
+from pathlib import Path
+from threading import Lock
+from typing import NoReturn
+
+from storage.environment import Environment
+from storage.errors import LogDirectoryError
+from storage.leader_epochs import LeaderEpochs
+from storage.log_config import LogConfig
+from storage.producer_recovery import rebuild_producers
+from storage.producer_snapshot import Snapshots
+from storage.producer_state import ProducerState
+from storage.records.layout import MAGIC_2
+from storage.recovery import SegmentLoader
+from storage.segment_files import FUTURE_DIRECTORY_SUFFIX, parse_directory_name
+from storage.segments import Segments
+from storage.validation import RecordRules
+
+
+class LogState:
+    """Segments and offsets of one partition in one log directory."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        directory: Path,
+        config: LogConfig,
+        *,
+        start_offset: int = 0,
+        recovery_point: int = 0,
+        clean: bool = False,
+    ) -> None:
+        """Open the log in a directory, creating and repairing what is needed."""
+        self.environment = environment
+        self._clock = environment.clock
+        self.directory = directory
+        self.topic, self.partition, _ = parse_directory_name(directory)
+        self.config = config
+        self.rules = RecordRules.of(config)
+        self._flush_lock = Lock()
+        self._truncations = 0
+        self.last_flush_ms = self._clock()
+        self._load(start_offset, recovery_point, clean=clean)
+        self.high_watermark = self.start_offset
+        self.release_files()
+
+    def _load(self, start_offset: int, recovery_point: int, *, clean: bool) -> None:
+        files = self.environment.files
+        files.make_directory(self.directory)
+        self.epochs = LeaderEpochs(files, str(self.directory))
+        self.epochs.load()
+        loader = SegmentLoader(
+            self.environment,
+            self.directory,
+            self.config,
+            start_offset,
+            recovery_point,
+            self.epochs,
+        )
+        loaded = loader.load(clean=clean)
+        self.segments: Segments = loaded.segments
+        self.end_offset = loaded.end_offset
+        self.start_offset = max(start_offset, self.segments.first.base_offset)
+        # All before this offset is on the disk for sure, or was found sound just now.
+        self.recovery_point = self.end_offset
+        self._fit_epochs()
+        snapshots = Snapshots(files, str(self.directory), loaded.snapshot_offsets)
+        self.producers = ProducerState(snapshots, self.environment.producer_expiration_ms)
+        self._rebuild_producers(clean=clean)
+
+    def _fit_epochs(self) -> None:
+        """Epochs are known only of records that the log has and whose format can tell them."""
+        if self.rules.magic < MAGIC_2:
+            self.epochs.clear()
+        self.epochs.truncate_from_end(self.end_offset)
+        self.epochs.truncate_from_start(self.start_offset)
+
+    def _rebuild_producers(self, *, clean: bool = False) -> None:
+        rebuild_producers(
+            self.producers,
+            self.segments,
+            self.start_offset,
+            self.end_offset,
+            self._clock(),
+            magic=self.rules.magic,
+            clean=clean,
+        )
+
+    # Facts
+
+    @property
+    def name(self) -> str:
+        return self.directory.name
+
+    @property
+    def is_future(self) -> bool:
+        """Whether this log is a copy that will replace the one in another log directory."""
+        return self.directory.name.endswith(FUTURE_DIRECTORY_SUFFIX)
+
+    @property
+    def size_in_bytes(self) -> int:
+        return self.segments.size_in_bytes
+
+    @property
+    def last_stable_offset(self) -> int:
+        """All before it is decided: committed, aborted or written outside transactions."""
+        unstable = self.producers.first_unstable_offset
+        if unstable >= self.high_watermark:
+            return self.high_watermark
+        return max(unstable, self.start_offset)
+
+    @property
+    def unflushed_records(self) -> int:
+        return self.end_offset - self.recovery_point
+
+    @property
+    def has_unflushed_segments(self) -> bool:
+        """Whether a rolled segment still waits for its flush."""
+        return self.recovery_point < self.segments.active.base_offset
+
+    # Offsets
+
+    def update_high_watermark(self, offset: int) -> int:
+        """Set the high watermark, within the bounds of the log; returns what it is now."""
+        high_watermark = min(max(offset, self.start_offset), self.end_offset)
+        self.high_watermark = high_watermark
+        self.producers.high_watermark_moved(high_watermark)
+        return high_watermark
+
+    def _set_end_offset(self, offset: int) -> None:
+        """The log was cut: no other offset may lie past its end."""
+        with self._flush_lock:
+            self._truncations += 1
+            self.end_offset = offset
+            self.recovery_point = min(self.recovery_point, offset)
+        if self.high_watermark > offset:
+            self.update_high_watermark(offset)
+
+    def _set_start_offset(self, offset: int) -> None:
+        self.start_offset = offset
+        if self.high_watermark < offset:
+            self.update_high_watermark(offset)
+        with self._flush_lock:
+            self.recovery_point = max(self.recovery_point, offset)
+
+    # Files
+
+    def flush(self, offset: int | None = None) -> None:
+        """Bring all before `offset` (by default everything) to the disk.
+
+        May run in a thread while the log is appended to, rolled, truncated or deleted.
+        """
+        with self._flush_lock:
+            truncations = self._truncations
+            target = self.end_offset if offset is None else offset
+            if target <= self.recovery_point:
+                return
+            unflushed = self.segments.between(self.recovery_point, target)
+        try:
+            for segment in unflushed:
+                segment.sync()
+            self.epochs.sync()
+        except OSError as error:
+            self._fail(error)
+        with self._flush_lock:
+            # What was cut off meanwhile may have been written anew, and that is not flushed.
+            if self._truncations == truncations and target > self.recovery_point:
+                self.recovery_point = target
+        self.last_flush_ms = self._clock()
+
+    def release_files(self) -> None:
+        """Let go of all descriptors; they are opened again when needed."""
+        for segment in self.segments:
+            segment.release_all()
+
+    def _fail(self, error: OSError) -> NoReturn:
+        directory = self.directory.parent
+        self.environment.on_failure(directory, error)
+        raise LogDirectoryError(directory, f"I/O error in {self.name}: {error}") from error

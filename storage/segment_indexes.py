@@ -1,0 +1,97 @@
+"""The three indexes of a segment, which are made, moved, cut and flushed together.
+
+Owns no search of its own: the segment asks the single indexes.
+"""
+
+from storage.environment import Environment
+from storage.log_config import LogConfig
+from storage.offset_index import OffsetIndex
+from storage.segment_files import SegmentSizes, segment_path
+from storage.time_index import TimeIndex
+from storage.txn_index import TxnIndex
+
+
+class SegmentIndexes:
+    """Offset, time and transaction index of one segment."""
+
+    __slots__ = ("base_offset", "offsets", "times", "transactions")
+
+    def __init__(
+        self,
+        environment: Environment,
+        directory: str,
+        base_offset: int,
+        suffix: str,
+        config: LogConfig,
+        sizes: SegmentSizes,
+    ) -> None:
+        self.base_offset = base_offset
+        size = config.segment_index_bytes
+        paths = self._paths(directory, suffix)
+        self.offsets = OffsetIndex(environment, paths[0], base_offset, size, sizes.offset_index)
+        self.times = TimeIndex(environment, paths[1], base_offset, size, sizes.time_index)
+        self.transactions = TxnIndex(environment, paths[2], base_offset, sizes.txn_index)
+
+    @property
+    def are_full(self) -> bool:
+        return self.offsets.is_full or self.times.is_full
+
+    def reset(self) -> None:
+        """Make the files anew, without entries."""
+        self.offsets.reset()
+        self.times.reset()
+        self.transactions.reset()
+
+    def reserve(self) -> None:
+        """Make sure that the next entries can be written, whatever happens to the disk."""
+        self.offsets.reserve()
+        self.times.reserve()
+
+    def append(self, last_offset: int, position: int, largest: tuple[int, int]) -> None:
+        """Index the append that ends with an offset; `reserve` comes first."""
+        self.offsets.append(last_offset, position)
+        self.times.append(*largest)
+
+    def append_last_time(self, largest: tuple[int, int]) -> None:
+        """The last entry of a segment's time index has its largest timestamp."""
+        if largest[0] > self.times.last_entry[0]:
+            self.times.reserve()
+            self.times.append(*largest)
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries at or after an offset."""
+        self.offsets.truncate_to(offset)
+        self.times.truncate_to(offset)
+        self.transactions.truncate_to(offset)
+
+    def trim(self) -> None:
+        """Cut the files to their entries."""
+        self.offsets.trim()
+        self.times.trim()
+
+    def check(self, segment_size: int) -> None:
+        """Refuse indexes that contradict themselves or the segment's size."""
+        self.offsets.check(segment_size)
+        self.times.check()
+        self.transactions.check()
+
+    def sync(self) -> None:
+        """Bring the files to the disk; may run in a thread."""
+        self.offsets.sync()
+        self.times.sync()
+        self.transactions.sync()
+
+    def release(self) -> None:
+        self.offsets.release()
+        self.times.release()
+
+    def renamed(self, directory: str, suffix: str) -> None:
+        """The files have other names now."""
+        self.offsets.path, self.times.path, self.transactions.path = self._paths(directory, suffix)
+
+    def _paths(self, directory: str, suffix: str) -> tuple[str, str, str]:
+        return (
+            segment_path(directory, self.base_offset, "index", suffix),
+            segment_path(directory, self.base_offset, "timeindex", suffix),
+            segment_path(directory, self.base_offset, "txnindex", suffix),
+        )
