@@ -68,8 +68,11 @@ class Log(LogReader):
         return self._append(validated, AppendOrigin.REPLICATION, self._clock())
 
     def _append(self, validated: ValidatedRecords, origin: AppendOrigin, now: int) -> AppendInfo:
-        data, first_offset, last_offset, max_timestamp, offset_of_max, append_time, *_ = validated
+        data = validated.data
         headers = validated.headers
+        first_offset = validated.first_offset
+        last_offset = validated.last_offset
+        max_timestamp = validated.max_timestamp
         length = len(data)
         if length > self.config.segment_bytes:
             raise RecordBatchTooLargeError(
@@ -85,7 +88,9 @@ class Log(LogReader):
             segment = self.segments.active
             if segment.should_roll(self.config, length, max_timestamp, last_offset, now):
                 segment = self._roll(self._base_for(validated))
-            segment.append(data, first_offset, last_offset, max_timestamp, offset_of_max)
+            segment.append(
+                data, first_offset, last_offset, max_timestamp, validated.offset_of_max_timestamp
+            )
             self.end_offset = last_offset + 1
             if header.partition_leader_epoch != self.epochs.latest_epoch or len(headers) > 1:
                 self._assign_epochs(validated)
@@ -98,7 +103,12 @@ class Log(LogReader):
         if last_offset + 1 - self.recovery_point >= self.config.flush_messages:
             self.environment.on_flush_due(self)
         return AppendInfo(
-            first_offset, last_offset, max_timestamp, append_time, self.start_offset, length
+            first_offset,
+            last_offset,
+            max_timestamp,
+            validated.log_append_time,
+            self.start_offset,
+            length,
         )
 
     def _base_for(self, validated: ValidatedRecords) -> int:

@@ -4,7 +4,7 @@ Owns names (Kafka's, with dots as underscores), defaults and what can be derived
 not know where settings come from or how they are parsed and validated.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 INT32_MAX: Final = 2**31 - 1
@@ -43,6 +43,14 @@ class LogConfig:
     segment_jitter_ms: int = 0
     segment_ms: int = 7 * DAY_MS
     unclean_leader_election_enable: bool = False
+    # A compacted log must roll early enough for its records to become compactable.
+    roll_ms: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        roll_ms = self.segment_ms
+        if self.compacts and self.max_compaction_lag_ms > 0:
+            roll_ms = min(self.max_compaction_lag_ms, roll_ms)
+        object.__setattr__(self, "roll_ms", roll_ms)
 
     @property
     def compacts(self) -> bool:
@@ -51,13 +59,6 @@ class LogConfig:
     @property
     def deletes(self) -> bool:
         return "delete" in self.cleanup_policy
-
-    @property
-    def roll_ms(self) -> int:
-        """A compacted log must roll early enough for its records to become compactable."""
-        if self.compacts and self.max_compaction_lag_ms > 0:
-            return min(self.max_compaction_lag_ms, self.segment_ms)
-        return self.segment_ms
 
     @property
     def record_magic(self) -> int:

@@ -35,6 +35,7 @@ class MappedIndex:
         "entries",
         "is_torn",
         "max_bytes",
+        "max_entries",
         "path",
         "recently_used",
     )
@@ -49,6 +50,7 @@ class MappedIndex:
         self.path = path
         self.base_offset = base_offset
         self.max_bytes = max_bytes - max_bytes % self.ENTRY.size
+        self.max_entries = max_bytes // self.ENTRY.size
         self.entries = size // self.ENTRY.size
         self.is_torn = size % self.ENTRY.size != 0
         self._map: mmap.mmap | None = None
@@ -68,14 +70,6 @@ class MappedIndex:
     @property
     def size_in_bytes(self) -> int:
         return self.entries * self.ENTRY.size
-
-    @property
-    def max_entries(self) -> int:
-        return self.max_bytes // self.ENTRY.size
-
-    @property
-    def is_full(self) -> bool:
-        return self.entries >= self.max_entries
 
     def reserve(self) -> None:
         """Make sure that the next entry can be written, whatever happens to the disk."""

@@ -184,22 +184,22 @@ class Segment:
     ) -> bool:
         """Whether an append of `length` bytes belongs into a new segment."""
         size = self.size
-        return (
+        if (
             size + length > config.segment_bytes
-            or (
-                size > 0 and self._age(max_timestamp, now_ms) > config.roll_ms - self.roll_jitter_ms
-            )
-            or self.indexes.are_full
             or not 0 <= last_offset - self.base_offset <= INT32_MAX
-        )
-
-    def _age(self, max_timestamp: int, now_ms: int) -> int:
+            or self.indexes.are_full
+        ):
+            return True
+        if size == 0:
+            return False
         first_timestamp = self._first_timestamp
         if first_timestamp is None:
             first_timestamp = self.first_timestamp
         if first_timestamp >= 0:
-            return max_timestamp - first_timestamp
-        return now_ms - self.created_ms
+            age_ms = max_timestamp - first_timestamp
+        else:
+            age_ms = now_ms - self.created_ms
+        return age_ms > config.roll_ms - self.roll_jitter_ms
 
     # Timestamps
 

@@ -34,7 +34,11 @@ class SegmentIndexes:
 
     @property
     def are_full(self) -> bool:
-        return self.offsets.is_full or self.times.is_full
+        offsets = self.offsets
+        # One slot of the time index is kept for the entry that is added when the segment rolls.
+        return offsets.entries >= offsets.max_entries or (
+            self.times.entries >= self.times.max_entries - 1
+        )
 
     def reset(self) -> None:
         """Make the files anew, without entries."""

@@ -41,11 +41,6 @@ class TimeIndex(MappedIndex):
         self._last_entry: tuple[int, int] | None = None
 
     @property
-    def is_full(self) -> bool:
-        """The last slot is kept for the entry that is added when the segment is rolled."""
-        return self.entries >= self.max_entries - 1
-
-    @property
     def last_entry(self) -> tuple[int, int]:
         """Timestamp and offset of the last entry; (-1, base offset) if there is none."""
         if self._last_entry is None:
