@@ -1,8 +1,8 @@
 """Compiles the decoder of one message in one version to Python source.
 
-The source is one flat function: nested structs and arrays become nested loops, neighbouring
-fixed-width values (and the length that follows them) become one `unpack_from`, and no value is
-touched by a call that the version does not need.
+The source is one flat function: nested structs and arrays become nested loops, and each run of
+a `plan` becomes one `unpack_from`. Where a run ends with the count of an array of structs, the
+start of the first element is fetched along with it.
 
 Lengths are not compared with the end of the frame one by one. A slice past the end is short
 and costs nothing, the position never goes back, and whoever reads behind the end raises or is
@@ -10,68 +10,58 @@ caught by the check at the end. Only counts are checked where they stand, since 
 """
 
 from collections.abc import Callable
-from struct import calcsize
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from network.protocol import primitives
-from network.protocol.schema import ZERO_UUID, Field, Kind, Message, Struct, default_source
+from network.protocol.plan import (
+    FIXED,
+    Array,
+    Optional,
+    Planner,
+    Reading,
+    Region,
+    Run,
+    Sized,
+    Tags,
+    Value,
+    codes_of,
+    has_batches,
+    length_code,
+    minimal_size,
+    size_of,
+)
+from network.protocol.schema import ZERO_UUID, Kind, Message, blank_class
 from network.protocol.source import Source
 
 Decode = Callable[[memoryview, int], Any]
 
-FIXED = frozenset(
-    {Kind.BOOLEAN, Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64, Kind.FLOAT64, Kind.UUID}
-)
 # Up to this size a copy of the frame as bytes is cheaper than reading through a memoryview.
 COPY_LIMIT = 4096
 
 
 def compile_decoder(message: type[Message], version: int) -> Decode:
     """Build `decode(view, pos)`, which reads one message that ends where the view ends."""
-    return DecoderCompiler(message, version).compile()
+    copying = DecoderCompiler(message, version, copies=True).compile()
+    if not has_batches(message, version):
+        return copying
+    viewing = DecoderCompiler(message, version, copies=False).compile()
 
+    def decode(view: memoryview, pos: int) -> Any:
+        return copying(view, pos) if len(view) <= COPY_LIMIT else viewing(view, pos)
 
-def minimal_size(struct: type[Struct], version: int, flexible: bool) -> int:
-    """The fewest bytes in which a struct can be encoded."""
-    size = sum(
-        _minimal_field_size(field, version, flexible)
-        for field in struct.FIELDS
-        if version in field.versions and field.tag is None
-    )
-    return size + flexible
-
-
-def _minimal_field_size(field: Field, version: int, flexible: bool) -> int:
-    if field.kind in FIXED:
-        return calcsize(f">{field.kind.value}")
-    if field.kind is Kind.STRUCT and field.struct is not None:
-        nullable = version in field.nullable
-        return 1 if nullable else minimal_size(field.struct, version, flexible)
-    if flexible:
-        return 1
-    return 2 if field.kind is Kind.STRING else 4
-
-
-def has_batches(struct: type[Struct], version: int) -> bool:
-    """Whether a version of a struct holds record batches anywhere."""
-    return any(
-        field.kind is Kind.BATCHES
-        or (field.struct is not None and has_batches(field.struct, version))
-        for field in struct.FIELDS
-        if version in field.versions
-    )
+    return decode
 
 
 class DecoderCompiler:
-    """Walks a message's fields and writes the statements that read them."""
+    """Writes the statements that read the runs of a message."""
 
-    def __init__(self, message: type[Message], version: int) -> None:
+    def __init__(self, message: type[Message], version: int, *, copies: bool) -> None:
         self.message = message
         self.version = version
+        self.copies = copies
         self.flexible = version in message.FLEXIBLE
-        self.has_batches = has_batches(message, version)
         self.source = Source(
-            new=object.__new__,
             ZERO_UUID=ZERO_UUID,
             read_uvarint=primitives.read_uvarint,
             widen_uvarint=primitives.widen_uvarint,
@@ -81,244 +71,392 @@ class DecoderCompiler:
             bad_tag_size=primitives.bad_tag_size,
             bad_end=primitives.bad_end,
         )
-        # Fixed-width values not read yet, as (target, code) pairs,
-        # and how far reading has got ahead of the variable `pos`.
-        self.pending: list[tuple[str, str]] = []
-        self.ahead = 0
+        self.line = self.source.line
+        self.block = self.source.block
 
     def compile(self) -> Decode:
-        source = self.source
-        with source.block("def decode(view, pos):"):
-            source.line("size = len(view)")
-            if self.has_batches:
-                source.line(f"data = view.tobytes() if size <= {COPY_LIMIT} else view")
-            else:
-                source.line("data = view.tobytes()")
-            self.read_struct("message", "message", self.message)
-            self.catch_up()
-            with source.block("if pos != size:"):
-                source.line("raise bad_end(pos, size)")
-            source.line("return message")
-        return source.compile("decode", f"{self.message.__name__} v{self.version} decoder")
+        planner = Planner(self.version, self.flexible, self.source.new_name)
+        region = planner.region("message", self.message)
+        for struct in planner.structs:
+            self.source.namespace[struct.__name__] = struct
+            self.source.namespace[f"new_{struct.__name__}"] = blank_class(struct)
+        with self.block("def decode(view, pos):"):
+            self.line("size = len(view)")
+            self.line("data = view.tobytes()" if self.copies else "data = view")
+            self.read_region(region, after=0)
+            with self.block("if pos != size:"):
+                self.line("raise bad_end(pos, size)")
+            self.line("return message")
+        return self.source.compile("decode", f"{self.message.__name__} v{self.version} decoder")
 
-    # Positions
+    # Runs. At the start and the end of each, `pos` is the present position. Within one it stays
+    # behind, and what stands `k` bytes after the start of the run is at `pos + k`, because the
+    # bytes of a field of variable size are added to `pos` as soon as it is read.
 
-    def want(self, target: str, code: str) -> None:
-        """Queue a fixed-width value, to be read together with its neighbours."""
-        self.pending.append((target, code))
+    def read_region(self, region: Region, after: int, *, fetched: bool = False) -> None:
+        """Read a struct; at least `after` bytes follow it, and its first run may be fetched."""
+        if not fetched:
+            self.set_up(region)
+        runs = region.runs()
+        for index, run in enumerate(runs):
+            remaining = after + sum(size_of(later) for later in runs[index + 1 :])
+            following = runs[index + 1] if index + 1 < len(runs) else []
+            fetched = self.read_run(run, following, remaining, fetched=fetched)
 
-    def flush(self) -> None:
-        """Read what is queued with one call."""
-        if not self.pending:
-            return
-        codes = "".join(code for _, code in self.pending)
-        targets = ", ".join(target for target, _ in self.pending)
+    def set_up(self, region: Region) -> None:
+        for statement in region.setup:
+            self.line(statement)
+
+    def read_run(self, run: Run, following: Run, remaining: int, *, fetched: bool) -> bool:
+        """Read a run; returns whether the next one was fetched along with it."""
+        last = run[-1]
+        ahead: Run = []
+        if not fetched:
+            if isinstance(last, Array) and last.element is not None:
+                ahead = last.element.runs()[0]
+            self.fetch_ahead(Rest(run, ahead, remaining), 0)
+        for index, reading in enumerate(run):
+            if not isinstance(reading, Value):
+                rest = Rest(run[index + 1 :], ahead, remaining)
+                at = size_of(run[: index + 1])
+                if isinstance(reading, Array) and not rest.run:
+                    return self.read_array(reading, at, following, rest)
+                self.read_variable(reading, at, rest)
+        if isinstance(last, Value):
+            self.line(f"pos += {size_of(run)}")
+        return False
+
+    def fetch(self, run: Run, at: str, names: list[str]) -> None:
+        """Fetch a run into variables with one call."""
+        codes = codes_of(run)
         if codes == "B":
-            self.source.line(f"{targets} = data[{self.here()}]")
+            self.line(f"{names[0]} = data[{at}]")
         else:
+            comma = "," if len(names) == 1 else ""
             unpack = self.source.layout(codes, "unpack_from")
-            comma = "," if len(self.pending) == 1 else ""
-            self.source.line(f"{targets}{comma} = {unpack}(data, {self.here()})")
-        self.ahead += calcsize(f">{codes}")
-        self.pending.clear()
+            self.line(f"{', '.join(names)}{comma} = {unpack}(data, {at})")
 
-    def here(self) -> str:
-        """The expression of the present position."""
-        return f"pos + {self.ahead}" if self.ahead else "pos"
+    def fetch_ahead(self, rest: "Rest", at: int) -> None:
+        """Fetch a run, with the first run of the element that may follow it.
 
-    def catch_up(self) -> None:
-        """Make `pos` the present position, as every branch and loop needs it."""
-        self.flush()
-        if self.ahead:
-            self.source.line(f"pos += {self.ahead}")
-            self.ahead = 0
-
-    # Structs and their fields
-
-    def read_struct(self, owner: str, target: str, struct: type[Struct]) -> None:
-        """Read a struct into `target`; `owner` is the local name for its further fields."""
-        source = self.source
-        source.namespace[struct.__name__] = struct
-        targets = owner if owner == target else f"{target} = {owner}"
-        source.line(f"{targets} = new({struct.__name__})")
-        tagged: list[Field] = []
-        for field in struct.FIELDS:
-            if version_lacks(field, self.version) or field.tag is not None:
-                if field.struct is not None:
-                    source.namespace[field.struct.__name__] = field.struct
-                source.line(f"{owner}.{field.name} = {default_source(field)}")
-            if version_lacks(field, self.version):
-                continue
-            if field.tag is not None:
-                tagged.append(field)
-            else:
-                self.read_field(f"{owner}.{field.name}", field)
-        if self.flexible:
-            self.read_tags(owner, tagged)
-
-    def read_field(self, target: str, field: Field) -> None:
-        nullable = self.version in field.nullable
-        if field.kind in FIXED:
-            self.want(target, field.kind.value)
-        elif field.kind is Kind.ARRAY:
-            self.read_array(target, field, nullable)
-        elif field.kind is Kind.STRUCT and field.struct is not None:
-            if nullable:
-                self.read_nullable_struct(target, field.struct)
-            else:
-                self.read_struct(self.source.new_name("struct"), target, field.struct)
-        else:
-            self.read_sized(target, field.kind, nullable)
-
-    def read_length(self, code: str) -> str:
-        """Read a length or count of either form; returns the name of the variable that has it.
-
-        In flexible versions it is a varint of the length plus one, of which one byte is read
-        with the values before it and the rest only where there is more.
+        If there is no such element, what stands there is fetched, and nobody looks at it.
         """
-        length = self.source.new_name("n")
-        self.want(length, "B" if self.flexible else code)
-        self.flush()
+        run, ahead, remaining = rest
+        names = [reading.variable for reading in run]
+        if not ahead:
+            self.fetch(run, position(at), names)
+        elif size_of(ahead) <= remaining:
+            self.fetch([*run, *ahead], position(at), names + local_names(ahead))
+        else:
+            with self.block(f"if {position(at + size_of([*run, *ahead]))} <= size:"):
+                self.fetch([*run, *ahead], position(at), names + local_names(ahead))
+            with self.block("else:"):
+                self.fetch(run, position(at), names)
+
+    def fetch_again(self, rest: "Rest", at: int) -> None:
+        """Fetch the rest of a run, behind a field that was not empty."""
+        if rest.run:
+            self.fetch_ahead(rest, at)
+
+    # Fields of variable size
+
+    def read_variable(self, reading: Reading, at: int, rest: "Rest") -> None:
+        match reading:
+            case Sized() if rest.run:
+                self.read_unlikely(reading, at, rest)
+            case Sized():
+                self.read_sized(reading, at)
+            case Array():
+                self.read_unlikely_array(reading, at, rest)
+            case Optional():
+                self.line(f"pos += {at}")
+                with self.block(f"if {reading.variable} < 0:"):
+                    self.line(f"{reading.target} = None")
+                with self.block("else:"):
+                    self.read_region(reading.struct, rest.remaining)
+                    self.line(f"{reading.target} = {reading.struct.owner}")
+            case Tags():
+                self.read_tags(reading, at, rest)
+
+    def read_sized(self, reading: Sized, at: int) -> None:
+        """Read a string, bytes or batches at the end of a run."""
+        length = reading.variable
         if self.flexible:
-            with self.source.block(f"if {length} > 127:"):
-                self.source.line(
-                    f"{length}, pos = widen_uvarint({length}, data, pos, {self.ahead})"
-                )
-        return length
-
-    def read_sized(self, target: str, kind: Kind, nullable: bool) -> None:
-        """Read a string, bytes or record batches."""
-        source = self.source
-        length = self.read_length("h" if kind is Kind.STRING else "i")
-        present = f"if {length}:" if self.flexible else f"if {length} >= 0:"
-        name = target.partition(".")[2] or target
-        before = self.ahead
-        with source.block(present):
-            source.line(f"start = {self.here()}")
-            source.line(f"pos = start + {length}{' - 1' if self.flexible else ''}")
-            source.line(f"{target} = {self.slice_of(kind)}")
-        with source.block("else:"):
-            if nullable:
-                source.line(f"{target} = None")
-                if before:
-                    source.line(f"pos += {before}")
+            self.widen(length, at)
+        with self.block(f"if {length} <= 0:" if self.flexible else f"if {length} < 0:"):
+            if reading.nullable:
+                self.line(f"{reading.target} = None")
+                self.line(f"pos += {at}")
             else:
-                source.line(
-                    f"raise bad_length({name!r}, {length}{' - 1' if self.flexible else ''})"
-                )
-        self.ahead = 0
+                self.line(f"raise bad_length({field_name(reading.target)!r}, {length})")
+        if reading.nullable:
+            with self.block("else:"):
+                self.slice_sized(reading, at)
+        else:
+            self.slice_sized(reading, at)
 
-    def slice_of(self, kind: Kind) -> str:
+    def slice_sized(self, reading: Sized, at: int) -> None:
+        self.line(f"start = pos + {at}")
+        self.line(f"pos = start + {reading.variable}{' - 1' if self.flexible else ''}")
+        self.line(f"{reading.target} = {self.cut(reading.kind, 'pos')}")
+
+    def read_unlikely(self, reading: Sized, at: int, rest: "Rest") -> None:
+        """Read a nullable string or bytes within a run."""
+        length = reading.variable
+        empty = "''" if reading.kind is Kind.STRING else "b''"
+        with self.block(f"if {length} > {1 if self.flexible else 0}:"):
+            if self.flexible:
+                self.widen(length, at)
+                self.line(f"{length} -= 1")
+            self.line(f"start = pos + {at}")
+            self.line(f"pos += {length}")
+            self.line(f"{reading.target} = {self.cut(reading.kind, f'start + {length}')}")
+            self.fetch_again(rest, at)
+        with self.block("else:"):
+            present = length if self.flexible else f"not {length}"
+            self.line(f"{reading.target} = {empty} if {present} else None")
+
+    def cut(self, kind: Kind, end: str) -> str:
+        """The expression of a field's value, from `start` to `end`."""
         if kind is Kind.BATCHES:
-            return "view[start:pos]"
-        if kind is Kind.STRING:
-            return (
-                'str(data[start:pos], "utf-8")' if self.has_batches else "data[start:pos].decode()"
-            )
-        return "bytes(data[start:pos])" if self.has_batches else "data[start:pos]"
+            return f"view[start:{end}]"
+        text = ".decode()" if kind is Kind.STRING else ""
+        return f"data[start:{end}]{text if self.copies else '.tobytes()' + text}"
 
-    def read_nullable_struct(self, target: str, struct: type[Struct]) -> None:
-        marker = self.source.new_name("marker")
-        self.want(marker, "b")
-        self.catch_up()
-        with self.source.block(f"if {marker} < 0:"):
-            self.source.line(f"{target} = None")
-        with self.source.block("else:"):
-            self.read_struct(self.source.new_name("struct"), target, struct)
-            self.catch_up()
+    def widen(self, length: str, at: int) -> None:
+        """Read the rest of a varint of which only the first byte is in `length`."""
+        with self.block(f"if {length} > 127:"):
+            self.line(f"{length}, pos = widen_uvarint({length}, data, pos, {at})")
 
     # Arrays
 
-    def read_array(self, target: str, field: Field, nullable: bool) -> None:
-        source = self.source
-        count = self.read_length("i")
-        self.catch_up()
-        if self.flexible:
-            source.line(f"{count} -= 1")
-        name = target.partition(".")[2]
-        if nullable:
-            with source.block(f"if {count} < 0:"):
-                source.line(f"{target} = None")
-            with source.block("else:"):
-                self.check_count(name, count, field, negative=False)
-                self.read_elements(target, count, field)
-        else:
-            self.check_count(name, count, field, negative=True)
-            self.read_elements(target, count, field)
-
-    def check_count(self, name: str, count: str, field: Field, *, negative: bool) -> None:
-        least = self.element_size(field)
-        needed = count if least == 1 else f"{count} * {least}"
-        condition = f"{needed} > size - pos" + (f" or {count} < 0" if negative else "")
-        with self.source.block(f"if {condition}:"):
-            self.source.line(f"raise bad_count({name!r}, {count}, size - pos)")
-
-    def element_size(self, field: Field) -> int:
-        """The fewest bytes of an element; at least one, or a count could ask for any memory."""
-        if field.struct is not None:
-            return max(1, minimal_size(field.struct, self.version, self.flexible))
-        assert field.element is not None
-        return _minimal_field_size(Field(field.element, "0+"), self.version, self.flexible)
-
-    def read_elements(self, target: str, count: str, field: Field) -> None:
-        source = self.source
-        if field.element in FIXED:
-            code = field.element.value
-            source.namespace[f"runs_of_{code}"] = run_readers(code)
-            source.line(f"{target} = [*runs_of_{code}[{count}](data, pos)]")
-            source.line(f"pos += {count} * {calcsize('>' + code)}")
-            return
-        items = source.new_name("items")
-        source.line(f"{target} = {items} = []")
-        with source.block(f"for _ in range({count}):"):
-            if field.struct is not None:
-                item = source.new_name("item")
-                self.read_struct(item, item, field.struct)
+    def read_unlikely_array(self, array: Array, at: int, rest: "Rest") -> None:
+        """Read an array of structs within a run."""
+        count = array.variable
+        with self.block(f"if {count} > {1 if self.flexible else 0}:"):
+            if self.flexible:
+                self.widen(count, at)
+                self.line(f"{count} -= 1")
+            self.line(f"pos += {at}")
+            self.check_count(array)
+            self.read_structs(array, Rest([], [], rest.remaining))
+            self.line(f"pos -= {at}")
+            self.fetch_again(rest, at)
+        present = f"{count} == 1" if self.flexible else f"{count} == 0"
+        with self.block(f"elif {present}:"):
+            self.line(f"{array.target} = []")
+        with self.block("else:"):
+            if array.nullable:
+                self.line(f"{array.target} = None")
             else:
-                item = source.new_name("item")
-                assert field.element is not None
-                self.read_sized(item, field.element, nullable=False)
-            source.line(f"{items}.append({item})")
-            self.catch_up()
+                self.line(f"raise bad_count({field_name(array.target)!r}, -1, size - pos)")
+
+    def read_array(self, array: Array, at: int, following: Run, rest: "Rest") -> bool:
+        """Read an array at the end of a run; returns whether the following run was fetched."""
+        if array.field.element in FIXED and not array.nullable:
+            self.read_values(array, at, following)
+            return bool(following)
+        count = array.variable
+        if self.flexible:
+            with self.block(f"if {count} > 127:"):
+                self.line(f"{count}, pos = widen_uvarint({count}, data, pos, {at})")
+                if rest.ahead:
+                    self.fetch(rest.ahead, position(at), local_names(rest.ahead))
+            self.line(f"{count} -= 1")
+        self.line(f"pos += {at}")
+        if array.nullable:
+            with self.block(f"if {count} < 0:"):
+                self.line(f"{array.target} = None")
+            with self.block("else:"):
+                self.check_count(array)
+                self.read_elements(array, rest)
+        else:
+            self.check_count(array)
+            self.read_elements(array, rest)
+        return False
+
+    def check_count(self, array: Array) -> None:
+        """Refuse a count that the rest of the frame cannot hold, before anything is allocated."""
+        least = self.element_size(array)
+        needed = array.variable if least == 1 else f"{array.variable} * {least}"
+        negative = "" if array.nullable else f" or {array.variable} < 0"
+        with self.block(f"if {needed} > size - pos{negative}:"):
+            name = field_name(array.target)
+            self.line(f"raise bad_count({name!r}, {array.variable}, size - pos)")
+
+    def element_size(self, array: Array) -> int:
+        """The fewest bytes of an element; at least one, or a count could ask for any memory."""
+        if array.field.struct is not None:
+            return max(1, minimal_size(array.field.struct, self.version, self.flexible))
+        return size_of([Value("", self.element_code(array))])
+
+    def element_code(self, array: Array) -> str:
+        assert array.field.element is not None
+        return length_code(array.field.element, self.flexible)
+
+    def read_values(self, array: Array, at: int, following: Run) -> None:
+        """Read an array of fixed-width values, together with the run behind it.
+
+        Its count is not checked: no layout can be made of a negative one, and one that is too
+        large is refused by `unpack_from`.
+        """
+        count = array.variable
+        if self.flexible:
+            self.widen(count, at)
+        code = self.element_code(array)
+        readers = f"runs_of_{code}_{codes_of(following)}".replace("?", "_")
+        self.source.namespace[readers] = run_readers(code, codes_of(following), int(self.flexible))
+        series = f"{readers}[{count}](data, {position(at)})"
+        if following:
+            names = ", ".join(reading.variable for reading in following)
+            self.line(f"*{array.target}, {names} = {series}")
+        else:
+            self.line(f"{array.target} = [*{series}]")
+        size = size_of([Value("", code)])
+        self.line(f"pos += {count} * {size} + {at - size if self.flexible else at}")
+
+    def read_elements(self, array: Array, rest: "Rest") -> None:
+        """Read what a count that stands at the end of a run announces."""
+        if array.element is not None:
+            self.read_structs(array, rest)
+        elif array.field.element is Kind.STRING:
+            self.read_strings(array)
+        else:
+            code = self.element_code(array)
+            self.source.namespace[f"runs_of_{code}"] = run_readers(code, "", 0)
+            self.line(f"{array.target} = [*runs_of_{code}[{array.variable}](data, pos)]")
+            self.line(f"pos += {array.variable} * {size_of([Value('', code)])}")
+
+    def read_strings(self, array: Array) -> None:
+        items, item, length = (self.source.new_name(name) for name in ("items", "item", "n"))
+        reading = Sized(item, Kind.STRING, False, length, self.element_code(array))
+        self.line(f"{array.target} = {items} = []")
+        with self.block(f"while {array.variable}:"):
+            self.line(f"{array.variable} -= 1")
+            self.fetch([reading], "pos", [length])
+            self.read_sized(reading, size_of([reading]))
+            self.line(f"{items}.append({item})")
+
+    def read_structs(self, array: Array, rest: "Rest") -> None:
+        element = array.element
+        assert element is not None
+        items = self.source.new_name("items")
+        self.line(f"{array.target} = {items} = []")
+        if element.is_fixed():
+            self.read_fixed_structs(items, array, element, fetched=bool(rest.ahead))
+        elif rest.ahead:
+            self.read_structs_ahead(items, array, element, rest)
+        else:
+            with self.block(f"while {array.variable}:"):
+                self.line(f"{array.variable} -= 1")
+                self.read_region(element, rest.remaining)
+                self.line(f"{items}.append({element.owner})")
+
+    def read_structs_ahead(self, items: str, array: Array, element: Region, rest: "Rest") -> None:
+        """Read structs of which the first run of the first one is fetched already."""
+        with self.block(f"if {array.variable}:"), self.block("while True:"):
+            self.set_up(element)
+            self.take_locals(rest.ahead)
+            self.read_region(element, rest.remaining, fetched=True)
+            self.line(f"{items}.append({element.owner})")
+            self.line(f"{array.variable} -= 1")
+            with self.block(f"if not {array.variable}:"):
+                self.line("break")
+            self.fetch(rest.ahead, "pos", local_names(rest.ahead))
+
+    def read_fixed_structs(
+        self, items: str, array: Array, element: Region, *, fetched: bool
+    ) -> None:
+        """Read structs of one size, all but the one that is fetched already in one sweep."""
+        run = element.readings
+        size, count = size_of(run), array.variable
+        names = local_names(run)
+        if fetched:
+            with self.block(f"if {count}:"):
+                self.set_up(element)
+                self.take_locals(run)
+                self.line(f"{items}.append({element.owner})")
+                self.line(f"pos += {size}")
+                self.line(f"{count} -= 1")
+        with self.block(f"if {count}:"):
+            self.line("start = pos")
+            self.line(f"pos += {count} * {size}")
+            sweep = self.source.layout(codes_of(run), "iter_unpack")
+            with self.block(f"for {', '.join(names)}, in {sweep}(data[start:pos]):"):
+                self.set_up(element)
+                self.take_locals(run)
+                self.line(f"{items}.append({element.owner})")
+
+    def take_locals(self, run: Run) -> None:
+        """Store what was fetched before its owner existed."""
+        for reading, name in zip(run, local_names(run), strict=True):
+            if isinstance(reading, Value):
+                self.line(f"{reading.variable} = {name}")
 
     # Tagged fields
 
-    def read_tags(self, owner: str, tagged: list[Field]) -> None:
-        source = self.source
-        count = source.new_name("tags")
-        self.want(count, "B")
-        self.catch_up()
-        if not tagged:
-            with source.block(f"if {count}:"):
-                source.line(f"pos = skip_tagged_fields({count}, data, pos)")
-            return
-        with source.block(f"if {count}:"):
-            with source.block(f"if {count} > 127:"):
-                source.line(f"{count}, pos = widen_uvarint({count}, data, pos)")
-            with source.block(f"for _ in range({count}):"):
-                tag, length, begin = (source.new_name(n) for n in ("tag", "length", "begin"))
-                source.line(f"{tag}, pos = read_uvarint(data, pos)")
-                source.line(f"{length}, pos = read_uvarint(data, pos)")
-                source.line(f"{begin} = pos")
-                for field in tagged:
-                    with source.block(f"if {tag} == {field.tag}:"):
-                        self.read_field(f"{owner}.{field.name}", field)
-                        self.catch_up()
-                        with source.block(f"if pos != {begin} + {length}:"):
-                            source.line(
-                                f"raise bad_tag_size({field.name!r}, {length}, pos - {begin})"
-                            )
-                source.line(f"pos = {begin} + {length}")
+    def read_tags(self, tags: Tags, at: int, rest: "Rest") -> None:
+        count = tags.variable
+        if not rest.run:
+            self.line(f"pos += {at}")
+            at = 0
+        with self.block(f"if {count}:"):
+            if tags.fields:
+                if at:
+                    self.line(f"pos += {at}")
+                self.read_known_tags(tags)
+                if at:
+                    self.line(f"pos -= {at}")
+            else:
+                back = f" - {at}" if at else ""
+                self.line(f"pos = skip_tagged_fields({count}, data, {position(at)}){back}")
+            self.fetch_again(rest, at)
+
+    def read_known_tags(self, tags: Tags) -> None:
+        new_name = self.source.new_name
+        count, tag, length, begin = tags.variable, new_name("tag"), new_name("n"), new_name("begin")
+        self.widen(count, 0)
+        with self.block(f"while {count}:"):
+            self.line(f"{count} -= 1")
+            self.line(f"{tag}, pos = read_uvarint(data, pos)")
+            self.line(f"{length}, pos = read_uvarint(data, pos)")
+            self.line(f"{begin} = pos")
+            for field, region in tags.fields:
+                with self.block(f"if {tag} == {field.tag}:"):
+                    self.read_region(region, 0)
+                    with self.block(f"if pos != {begin} + {length}:"):
+                        self.line(f"raise bad_tag_size({field.name!r}, {length}, pos - {begin})")
+            self.line(f"pos = {begin} + {length}")
 
 
-def version_lacks(field: Field, version: int) -> bool:
-    """Whether a version does not carry a field."""
-    return version not in field.versions
+class Rest(NamedTuple):
+    """What remains of a run behind one of its readings.
+
+    `ahead` is the first run of the elements that the last count of the run announces, and at
+    least `remaining` bytes follow the run even if there are none.
+    """
+
+    run: Run
+    ahead: Run
+    remaining: int
 
 
-_RUN_READERS: dict[str, primitives.RunReaders] = {}
+def position(at: int) -> str:
+    """The expression of a place within a run."""
+    return f"pos + {at}" if at else "pos"
 
 
-def run_readers(code: str) -> primitives.RunReaders:
-    """The readers of runs of one type, shared by all decoders."""
-    return _RUN_READERS.setdefault(code, primitives.RunReaders(code))
+def local_names(run: Run) -> list[str]:
+    """Names for a run that is fetched before the struct that it fills exists."""
+    return [reading.variable.replace(".", "_") for reading in run]
+
+
+def field_name(target: str) -> str:
+    """The field of a target such as `item.name`."""
+    return target.rpartition(".")[2]
+
+
+@cache
+def run_readers(code: str, suffix: str, bias: int) -> primitives.RunReaders:
+    """The readers of runs of one type with what follows them, shared by all decoders."""
+    return primitives.RunReaders(code, suffix, bias)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from network.protocol import primitives
-from network.protocol.decoder import FIXED, has_batches
+from network.protocol.plan import FIXED, has_batches
 from network.protocol.schema import ZERO_UUID, Field, Kind, Message, Struct, default_source
 from network.protocol.source import Source
 

@@ -11,8 +11,9 @@ class ProtocolError(Exception):
 class UnsupportedVersionError(ProtocolError):
     """A well-formed header that names an API or a version for which no schema exists."""
 
-    def __init__(self, api_key: int, api_version: int) -> None:
-        super().__init__(f"no schema for API key {api_key} version {api_version}")
+    def __init__(self, api_key: int, api_version: int | None) -> None:
+        version = "" if api_version is None else f" version {api_version}"
+        super().__init__(f"no schema for API key {api_key}{version}")
         self.api_key = api_key
         self.api_version = api_version
 

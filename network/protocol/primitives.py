@@ -59,29 +59,43 @@ def skip_tagged_fields(count: int, data: Any, pos: int) -> int:
 
 
 class RunReaders(dict[int, Unpack]):
-    """For each length of a run of equal fixed-width values, what unpacks it."""
+    """For each length of a series of values of one type, what unpacks it and what follows it.
 
-    def __init__(self, code: str) -> None:
+    Keys are lengths plus `bias`, which is 1 for counts as compact arrays have them.
+    """
+
+    def __init__(self, code: str, suffix: str, bias: int) -> None:
         self.code = code
+        self.suffix = suffix
+        self.bias = bias
 
-    def __missing__(self, length: int) -> Unpack:
-        unpack = Layout(f">{self.code * length if len(self.code) > 1 else f'{length}{self.code}'}")
+    def __missing__(self, key: int) -> Unpack:
+        length = key - self.bias
+        if length < 0:
+            raise ProtocolError(f"an array of {length} elements may not be null")
+        unpack = series_layout(self.code, length, self.suffix).unpack_from
         if length <= LONGEST_KEPT_RUN:
-            self[length] = unpack.unpack_from
-        return unpack.unpack_from
+            self[key] = unpack
+        return unpack
 
 
 class RunWriters(dict[int, Pack]):
-    """For each length of a run of equal fixed-width values, what packs it."""
+    """For each length of a series of values of one type, what packs it."""
 
     def __init__(self, code: str) -> None:
         self.code = code
 
     def __missing__(self, length: int) -> Pack:
-        pack = Layout(f">{self.code * length if len(self.code) > 1 else f'{length}{self.code}'}")
+        pack = series_layout(self.code, length).pack
         if length <= LONGEST_KEPT_RUN:
-            self[length] = pack.pack
-        return pack.pack
+            self[length] = pack
+        return pack
+
+
+def series_layout(code: str, length: int, suffix: str = "") -> Layout:
+    """The layout of `length` values of one type and of what follows them."""
+    series = f"{length}{code}" if len(code) == 1 else code * length
+    return Layout(f">{series}{suffix}")
 
 
 def sixteen_bytes(value: bytes) -> bytes:
