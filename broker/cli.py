@@ -50,6 +50,7 @@ def run_analyze(parsed: argparse.Namespace) -> int:
 
     from analytics.command import analyze
     from analytics.errors import AnalysisError
+
     from broker.java import find_java, spark_java_home
 
     try:
