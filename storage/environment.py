@@ -24,11 +24,12 @@ def _ignore_failure(directory: Path, error: OSError) -> None:
     """Nobody manages the directory: the exception that the caller gets says it all."""
 
 
-def _flush_at_once(log: "Log") -> None:
+def flush_at_once(log: "Log") -> None:
+    """The append waits for the disk."""
     log.flush()
 
 
-def _flush_later(log: "Log") -> None:
+def flush_later(log: "Log") -> None:
     """Rolled segments are flushed by whoever calls `LogManager.flush_due` or `Log.flush`."""
 
 
@@ -44,6 +45,6 @@ class Environment:
     # An I/O error met in a log: the argument is the log directory that holds the partition.
     on_failure: Callable[[Path, OSError], None] = _ignore_failure
     # flush.messages is reached; a broker hands this to a thread and answers when it is done.
-    on_flush_due: "Callable[[Log], None]" = _flush_at_once
+    on_flush_due: "Callable[[Log], None]" = flush_at_once
     # A segment was rolled; its data should reach the disk soon, but nobody waits for it.
-    on_roll: "Callable[[Log], None]" = _flush_later
+    on_roll: "Callable[[Log], None]" = flush_later

@@ -6,6 +6,7 @@ record layouts.
 """
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -119,8 +120,9 @@ class Files:
     def make_directory(self, path: AnyPath) -> None:
         os.makedirs(path, exist_ok=True)
 
-    def remove_directory(self, path: AnyPath) -> None:
-        os.rmdir(path)
+    def remove_tree(self, path: AnyPath) -> None:
+        """Remove a directory with all that it holds."""
+        shutil.rmtree(path)
 
     def exists(self, path: AnyPath) -> bool:
         return os.path.lexists(path)

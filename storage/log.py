@@ -7,7 +7,6 @@ other partitions or the wire.
 
 import random
 from collections.abc import Sequence
-from pathlib import Path
 
 from storage.append_info import AppendInfo, AppendOrigin, ReadIsolation, empty_append
 from storage.errors import (
@@ -69,6 +68,8 @@ class Log(LogReader):
 
     def _append(self, validated: ValidatedRecords, origin: AppendOrigin, now: int) -> AppendInfo:
         data = validated.data
+        if self.is_offline:
+            self._check_online()
         headers = validated.headers
         first_offset = validated.first_offset
         last_offset = validated.last_offset
@@ -314,9 +315,8 @@ class Log(LogReader):
         finally:
             self.release_files()
 
-    def abandon(self) -> Path:
-        """Let go of all files without writing anything; returns the directory."""
+    def abandon(self) -> None:
+        """Let go of all files without writing anything: the directory is about to go."""
         for segment in self.segments:
             segment.deleted = True
         self.release_files()
-        return self.directory

@@ -1,16 +1,17 @@
 """All logs of a broker, over several log directories.
 
-Owns which partition lies where, loading at start, periodic work and the clean stop. Plain
-synchronous code: the broker decides when and in which thread the periodic methods run
-(`flush_due`, `checkpoint_*`, `close` and `load` wait for the disk). Must not know replication.
+Owns which partition lies where, its moves between directories, deletion, periodic work and the
+clean stop. Plain synchronous code for one thread: the broker decides when the periodic methods
+run. Those that wait for the disk and may run in a thread meanwhile say so. Must not know
+replication.
 """
 
 import logging
 import resource
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from threading import Lock
 
 from storage.checkpoint import (
     HIGH_WATERMARK_CHECKPOINT,
@@ -18,24 +19,29 @@ from storage.checkpoint import (
     RECOVERY_POINT_CHECKPOINT,
     TopicPartition,
 )
-from storage.environment import DEFAULT_PRODUCER_EXPIRATION_MS, Environment
-from storage.errors import LogDirectoryError, NoLogDirectoryLeftError
+from storage.environment import (
+    DEFAULT_PRODUCER_EXPIRATION_MS,
+    Environment,
+    flush_at_once,
+    flush_later,
+)
+from storage.errors import (
+    LogDirectoryError,
+    MalformedDirectoryError,
+    NoLogDirectoryLeftError,
+)
 from storage.files import Files
 from storage.log import Log
 from storage.log_config import LogConfig
 from storage.log_directory import LogDirectory
+from storage.log_loading import LoadProgress, LogLoader
 from storage.open_files import OpenFiles
-from storage.segment_files import parse_directory_name, partition_directory
+from storage.retention import enforce_retention
+from storage.segment_files import deleted_directory, future_directory, partition_directory
+
+__all__ = ["LoadProgress", "LogManager"]
 
 logger = logging.getLogger(__name__)
-
-
-class LoadProgress(NamedTuple):
-    """How far `load` has come."""
-
-    loaded: int
-    total: int
-    log: Log
 
 
 class LogManager:
@@ -48,27 +54,41 @@ class LogManager:
         clock: Callable[[], int],
         files: Files | None = None,
         *,
-        recovery_threads_per_directory: int = 1,
+        threads_per_directory: int = 1,
         open_files_limit: int | None = None,
         producer_expiration_ms: int = DEFAULT_PRODUCER_EXPIRATION_MS,
         on_directory_failure: Callable[[Path, OSError], None] | None = None,
+        on_flush_due: Callable[[Log], None] = flush_at_once,
+        on_roll: Callable[[Log], None] = flush_later,
     ) -> None:
+        """Lock the directories; `load` opens the logs.
+
+        `on_directory_failure` is called once per directory that goes offline, in whatever thread
+        met the error; with no `live_directories` left there is nothing to go on with.
+        `on_flush_due` and `on_roll` are described in environment.py.
+        """
         self.default_config = default_config
-        self._environment = Environment(
+        self.environment = Environment(
             clock=clock,
             files=files or Files(),
             open_files=OpenFiles(open_files_limit or _half_of_the_descriptors()),
             producer_expiration_ms=producer_expiration_ms,
             on_failure=self._directory_failed,
+            on_flush_due=on_flush_due,
+            on_roll=on_roll,
         )
-        self._recovery_threads = recovery_threads_per_directory
+        self._threads = threads_per_directory
         self._on_directory_failure = on_directory_failure
         self._logs: dict[TopicPartition, Log] = {}
+        self._future_logs: dict[TopicPartition, Log] = {}
+        self._preferred: dict[TopicPartition, Path] = {}
+        # Partitions whose log lies in a directory that went offline.
         self._offline: dict[TopicPartition, Path] = {}
         self._live: dict[Path, LogDirectory] = {}
         self.offline_directories: set[Path] = set()
+        self._failure_lock = Lock()
         for path in directories:
-            self._open_directory(LogDirectory(path.absolute(), self._environment.files))
+            self._open_directory(LogDirectory(path.absolute(), self.environment.files))
         if not self._live:
             raise NoLogDirectoryLeftError(
                 f"None of the log directories can be used: {', '.join(map(str, directories))}"
@@ -78,7 +98,12 @@ class LogManager:
     def live_directories(self) -> list[Path]:
         return list(self._live)
 
-    # Loading
+    def directory(self, path: Path) -> LogDirectory:
+        """A directory that is online, with its checkpoints."""
+        try:
+            return self._live[path]
+        except KeyError:
+            raise LogDirectoryError(path, "The directory is offline or unknown") from None
 
     def load(
         self,
@@ -86,55 +111,22 @@ class LogManager:
         progress: Callable[[LoadProgress], None] | None = None,
     ) -> None:
         """Open every log that is there, in parallel; `configs` are those of the topics."""
-        plans = [
-            (directory, self._plan_loads(directory, configs or {}))
-            for directory in list(self._live.values())
-        ]
-        total = sum(len(plan) for _, plan in plans)
-        loaded = 0
-        with ThreadPoolExecutor(self._recovery_threads * max(len(plans), 1)) as pool:
-            jobs = [(d, pool.submit(job)) for d, plan in plans for job in plan]
-            for directory, job in jobs:
-                try:
-                    log = job.result()
-                except LogDirectoryError:
-                    continue
-                except OSError as error:
-                    self._directory_failed(directory.path, error)
-                    continue
-                loaded += 1
-                self._logs[log.topic, log.partition] = log
-                if progress is not None:
-                    progress(LoadProgress(loaded, total, log))
-
-    def _plan_loads(
-        self, directory: LogDirectory, configs: Mapping[str, LogConfig]
-    ) -> list[Callable[[], Log]]:
-        try:
-            clean = directory.take_clean_shutdown()
-            recovery_points = directory.read_checkpoint(RECOVERY_POINT_CHECKPOINT)
-            start_offsets = directory.read_checkpoint(LOG_START_OFFSET_CHECKPOINT)
-            high_watermarks = directory.read_checkpoint(HIGH_WATERMARK_CHECKPOINT)
-            paths = directory.partition_directories()
-        except OSError as error:
-            self._directory_failed(directory.path, error)
-            return []
-
-        def load(path: Path) -> Log:
-            topic, partition, _ = parse_directory_name(path)
-            key = (topic, partition)
-            log = Log(
-                self._environment,
-                path,
-                configs.get(topic, self.default_config),
-                start_offset=start_offsets.get(key, 0),
-                recovery_point=recovery_points.get(key, 0),
-                clean=clean,
-            )
-            log.update_high_watermark(high_watermarks.get(key, 0))
-            return log
-
-        return [lambda path=path: load(path) for path in paths]  # type: ignore[misc]
+        loader = LogLoader(
+            self.environment,
+            self.default_config,
+            configs or {},
+            self._threads,
+            self._directory_failed,
+        )
+        for log in loader.load(list(self._live.values()), progress):
+            logs = self._future_logs if log.is_future else self._logs
+            other = logs.setdefault((log.topic, log.partition), log)
+            if other is not log:
+                raise MalformedDirectoryError(
+                    f"{log.topic}-{log.partition} lies in both {log.directory} and"
+                    f" {other.directory}, perhaps because a directory failed while it was moved:"
+                    " remove one of the two, rather that of the directory that failed"
+                )
 
     # Finding and creating
 
@@ -146,6 +138,19 @@ class LogManager:
             raise LogDirectoryError(path, f"{topic}-{partition} lies in an offline directory")
         return log
 
+    def get_future(self, topic: str, partition: int) -> Log | None:
+        """The copy of a partition's log that is being made in another directory."""
+        return self._future_logs.get((topic, partition))
+
+    def all_logs(self) -> list[Log]:
+        """All logs, copies in the making included."""
+        return [*self._logs.values(), *self._future_logs.values()]
+
+    def prefer_directory(self, topic: str, partition: int, path: Path) -> None:
+        """Say where a partition's log is to be created, if it is not there already."""
+        self.directory(path)
+        self._preferred[topic, partition] = path
+
     def get_or_create(
         self,
         topic: str,
@@ -154,7 +159,7 @@ class LogManager:
         *,
         is_new: bool = True,
     ) -> Log:
-        """The log of a partition; a new one goes to the directory with the fewest logs.
+        """The log of a partition; a new one goes to the preferred or the emptiest directory.
 
         With a directory offline, a partition that is not new may lie there: it is not created.
         """
@@ -164,92 +169,187 @@ class LogManager:
         if not is_new and self.offline_directories:
             path = next(iter(self.offline_directories))
             raise LogDirectoryError(path, f"{topic}-{partition} may lie in an offline directory")
-        for directory in self._emptiest_first():
-            path = directory.path / partition_directory(topic, partition)
+        preferred = self._preferred.pop((topic, partition), None)
+        directories = self._emptiest_first() if preferred is None else [self.directory(preferred)]
+        name = partition_directory(topic, partition)
+        log = self._create(directories, name, config or self.default_config)
+        self._logs[topic, partition] = log
+        return log
+
+    def _create(self, directories: list[LogDirectory], name: str, config: LogConfig) -> Log:
+        for directory in directories:
             try:
-                log = Log(self._environment, path, config or self.default_config, clean=True)
+                return Log(self.environment, directory.path / name, config, clean=True)
             except OSError as error:
                 self._directory_failed(directory.path, error)
-                continue
-            self._logs[topic, partition] = log
-            return log
-        raise NoLogDirectoryLeftError(f"No log directory is left for {topic}-{partition}")
-
-    def all_logs(self) -> list[Log]:
-        return list(self._logs.values())
+        raise LogDirectoryError(directories[-1].path, f"{name} cannot be created")
 
     def _emptiest_first(self) -> list[LogDirectory]:
         counts = dict.fromkeys(self._live, 0)
-        for log in self._logs.values():
+        for log in self.all_logs():
             counts[log.directory.parent] += 1
         return [self._live[path] for path in sorted(counts, key=counts.__getitem__)]
 
+    # Moving between directories
+
+    def create_future(self, topic: str, partition: int, path: Path) -> Log:
+        """Begin a copy of a partition's log in another directory; see log_moves.py."""
+        current = self.get(topic, partition)
+        if current is None or current.directory.parent == path:
+            raise ValueError(f"{topic}-{partition} cannot be moved to {path}")
+        log = self._future_logs.get((topic, partition))
+        if log is None or log.directory.parent != path:
+            if log is not None:
+                self.delete_future(topic, partition)
+            name = future_directory(topic, partition)
+            log = self._create([self.directory(path)], name, current.config)
+            self._future_logs[topic, partition] = log
+        return log
+
+    def replace_with_future(self, topic: str, partition: int) -> Log:
+        """Put the copy, which has caught up, in the place of the log; returns it."""
+        current = self.get(topic, partition)
+        future = self._future_logs.get((topic, partition))
+        if current is None or future is None:
+            raise ValueError(f"{topic}-{partition} is not being moved")
+        future.rename_directory(partition_directory(topic, partition))
+        future.update_high_watermark(current.high_watermark)
+        del self._future_logs[topic, partition]
+        self._logs[topic, partition] = future
+        self._retire(current)
+        return future
+
+    # Deleting and cutting
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Take a partition's log away; its files go after file.delete.delay.ms."""
+        log = self.get(topic, partition)
+        if log is None:
+            if self.offline_directories:
+                path = next(iter(self.offline_directories))
+                raise LogDirectoryError(path, f"{topic}-{partition} may lie there")
+            return
+        del self._logs[topic, partition]
+        self._retire(log)
+
+    def delete_future(self, topic: str, partition: int) -> None:
+        """Give up a copy in the making."""
+        log = self._future_logs.pop((topic, partition), None)
+        if log is not None:
+            self._retire(log)
+
+    def _retire(self, log: Log) -> None:
+        log.rename_directory(deleted_directory(log.topic, log.partition))
+        log.abandon()
+        due_ms = self.environment.clock() + log.config.file_delete_delay_ms
+        self.environment.deferred_deletes.add_directory(str(log.directory), due_ms)
+
+    def truncate(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Cut logs, and put their lower recovery points on record before more is written."""
+        cut = {
+            log.directory.parent
+            for key, offset in offsets.items()
+            if (log := self._logs.get(key)) is not None and log.truncate_to(offset)
+        }
+        self._checkpoint(RECOVERY_POINT_CHECKPOINT, _recovery_point, cut)
+
+    def truncate_fully_and_start_at(self, topic: str, partition: int, offset: int) -> None:
+        """Empty a log; see `truncate`."""
+        log = self._logs[topic, partition]
+        log.truncate_fully_and_start_at(offset)
+        self._checkpoint(RECOVERY_POINT_CHECKPOINT, _recovery_point, {log.directory.parent})
+
     # Periodic work
 
-    def flush_due(self) -> None:
-        """Flush the logs whose flush.ms has passed."""
-        now = self._environment.clock()
+    def cleanup(self, skipped: Container[TopicPartition] = ()) -> int:
+        """Remove segments by retention; returns their number. Logs being compacted are skipped."""
+        removed = 0
         for log in self.all_logs():
-            if now - log.last_flush_ms >= log.config.flush_ms:
-                log.flush()
+            if (log.topic, log.partition) not in skipped:
+                try:
+                    removed += enforce_retention(log)
+                except LogDirectoryError as error:
+                    logger.error("%s", error)
+        return removed
 
-    def checkpoint_recovery_points(self) -> None:
-        """Remember up to where each log is on the disk."""
-        self._checkpoint(RECOVERY_POINT_CHECKPOINT, lambda log: log.recovery_point)
+    def remove_expired_producers(self) -> None:
+        """Forget producer ids that have not written for long."""
+        for log in self.all_logs():
+            log.remove_expired_producers()
 
-    def checkpoint_start_offsets(self) -> None:
-        """Remember where logs start, if that is not where their first segment starts."""
-        self._checkpoint(
-            LOG_START_OFFSET_CHECKPOINT,
-            lambda log: (
-                log.start_offset if log.start_offset > log.segments.first.base_offset else None
-            ),
+    def flush_due(self) -> None:
+        """Flush rolled segments, and logs whose flush.ms has passed. May run in a thread."""
+        now = self.environment.clock()
+        for log in self.all_logs():
+            try:
+                if now - log.last_flush_ms >= log.config.flush_ms:
+                    log.flush()
+                elif log.has_unflushed_segments:
+                    log.flush(log.segments.active.base_offset)
+            except LogDirectoryError as error:
+                logger.error("%s", error)
+
+    def remove_deleted(self) -> int:
+        """Remove files whose time has come; returns their number. May run in a thread."""
+        return self.environment.deferred_deletes.run(
+            self.environment.files, self.environment.clock()
         )
 
+    def checkpoint_recovery_points(self) -> None:
+        """Remember up to where each log is on the disk. May run in a thread."""
+        logs = self.all_logs()
+        self._checkpoint(RECOVERY_POINT_CHECKPOINT, _recovery_point)
+        for log in logs:
+            if not log.is_offline:
+                log.remove_old_snapshots()
+
+    def checkpoint_start_offsets(self) -> None:
+        """Remember where logs start that start inside a segment. May run in a thread."""
+        self._checkpoint(LOG_START_OFFSET_CHECKPOINT, _hidden_start)
+
     def checkpoint_high_watermarks(self) -> None:
-        """Remember the high watermarks."""
+        """Remember the high watermarks. May run in a thread."""
         self._checkpoint(HIGH_WATERMARK_CHECKPOINT, lambda log: log.high_watermark)
 
-    def _checkpoint(self, name: str, offset_of: Callable[[Log], int | None]) -> None:
-        for directory in list(self._live.values()):
+    def _checkpoint(
+        self,
+        name: str,
+        offset_of: Callable[[Log], int | None],
+        only: Container[Path] | None = None,
+    ) -> None:
+        logs = self.all_logs()
+        for path, directory in list(self._live.items()):
+            if only is not None and path not in only:
+                continue
             offsets = {
                 (log.topic, log.partition): offset
-                for log in self._logs_in(directory.path)
-                if (offset := offset_of(log)) is not None
+                for log in logs
+                if log.directory.parent == path and (offset := offset_of(log)) is not None
             }
             try:
                 directory.write_checkpoint(name, offsets)
             except OSError as error:
-                self._directory_failed(directory.path, error)
-
-    def _logs_in(self, path: Path) -> list[Log]:
-        return [log for log in self._logs.values() if log.directory.parent == path]
+                self._directory_failed(path, error)
 
     # Stopping
 
     def close(self) -> None:
         """Flush and close all logs, write the checkpoints and mark the stop as clean."""
-        unclean: set[Path] = set()
-
-        def stop(log: Log) -> None:
-            log.flush()
-            log.close()
-
-        with ThreadPoolExecutor(self._recovery_threads * max(len(self._live), 1)) as pool:
-            jobs = [pool.submit(stop, log) for log in self.all_logs()]
-            for job in jobs:
-                try:
-                    job.result()
-                except LogDirectoryError as error:
-                    unclean.add(error.directory)
+        with ThreadPoolExecutor(max(self._threads * len(self._live), 1)) as pool:
+            jobs = [pool.submit(_stop, log) for log in self.all_logs()]
+        for job in jobs:
+            try:
+                job.result()
+            except LogDirectoryError as error:
+                logger.error("%s", error)
         self.checkpoint_recovery_points()
         self.checkpoint_start_offsets()
         self.checkpoint_high_watermarks()
-        self._finish(directory for path, directory in self._live.items() if path not in unclean)
-
-    def _finish(self, directories: Iterable[LogDirectory]) -> None:
-        for directory in directories:
-            directory.mark_clean_shutdown()
+        for path, directory in list(self._live.items()):
+            try:
+                directory.mark_clean_shutdown()
+            except OSError as error:
+                self._directory_failed(path, error)
             directory.unlock()
 
     # Failures
@@ -264,22 +364,40 @@ class LogManager:
             self._live[directory.path] = directory
 
     def _directory_failed(self, path: Path, error: OSError) -> None:
-        """Take a directory and its partitions out of service."""
-        directory = self._live.pop(path, None)
-        if directory is None:
-            return
+        """Take a directory and its partitions out of service; may be called from any thread."""
+        with self._failure_lock:
+            directory = self._live.pop(path, None)
+            if directory is None:
+                return
+            self.offline_directories.add(path)
+            for logs in (self._logs, self._future_logs):
+                for key, log in list(logs.items()):
+                    if log.directory.parent == path:
+                        del logs[key]
+                        log.go_offline()
+                        if logs is self._logs:
+                            self._offline[key] = path
+            self.environment.deferred_deletes.forget_below(str(path))
+            directory.unlock()
         logger.error("Log directory %s goes offline: %s", path, error)
-        self.offline_directories.add(path)
-        for key, log in list(self._logs.items()):
-            if log.directory.parent == path:
-                del self._logs[key]
-                self._offline[key] = path
-                log.release_files()
-        directory.unlock()
         if self._on_directory_failure is not None:
             self._on_directory_failure(path, error)
 
 
 def _half_of_the_descriptors() -> int:
+    """The other half of what this process may have open is for connections."""
     soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return soft_limit // 2 if soft_limit != resource.RLIM_INFINITY else 100_000
+    return 100_000 if soft_limit == resource.RLIM_INFINITY else soft_limit // 2
+
+
+def _recovery_point(log: Log) -> int:
+    return log.recovery_point
+
+
+def _hidden_start(log: Log) -> int | None:
+    return log.start_offset if log.start_offset > log.segments.first.base_offset else None
+
+
+def _stop(log: Log) -> None:
+    log.flush()
+    log.close()

@@ -44,6 +44,8 @@ class LogReader(LogState):
         minimum_one_batch: bool = True,
     ) -> LogRead:
         """Bytes from the batch that contains `offset` on, as far as the reader may see."""
+        if self.is_offline:
+            self._check_online()
         end_offset = self.end_offset
         if not self.start_offset <= offset <= end_offset:
             raise OffsetOutOfRangeError(offset, self.start_offset, end_offset)
@@ -128,6 +130,7 @@ class LogReader(LogState):
             raise UnsupportedForMessageFormatError(
                 f"Records of message format {self.config.message_format_version} have no timestamps"
             )
+        self._check_online()
         try:
             for segment in self.segments:
                 if segment.largest_timestamp >= timestamp:

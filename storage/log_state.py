@@ -45,6 +45,8 @@ class LogState:
         self.topic, self.partition, _ = parse_directory_name(directory)
         self.config = config
         self.rules = RecordRules.of(config)
+        # The log directory failed: whoever still holds this log must not use it any more.
+        self.is_offline = False
         self._flush_lock = Lock()
         self._truncations = 0
         self.last_flush_ms = self._clock()
@@ -158,6 +160,7 @@ class LogState:
 
         May run in a thread while the log is appended to, rolled, truncated or deleted.
         """
+        self._check_online()
         with self._flush_lock:
             truncations = self._truncations
             target = self.end_offset if offset is None else offset
@@ -180,6 +183,17 @@ class LogState:
         """Let go of all descriptors; they are opened again when needed."""
         for segment in self.segments:
             segment.release_all()
+
+    def go_offline(self) -> None:
+        """Take the log out of service. May be called from another thread: closes nothing."""
+        self.is_offline = True
+        for segment in self.segments:
+            segment.deleted = True
+            segment.forget_open_files()
+
+    def _check_online(self) -> None:
+        if self.is_offline:
+            raise LogDirectoryError(self.directory.parent, f"{self.name} is offline")
 
     def _fail(self, error: OSError) -> NoReturn:
         directory = self.directory.parent

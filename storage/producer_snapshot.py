@@ -21,6 +21,7 @@ Entry:
     +-------------+---------------------+---------------------------------------------------+
 """
 
+from bisect import insort
 from collections.abc import Iterable
 from struct import Struct
 from typing import Final
@@ -88,6 +89,7 @@ class Snapshots:
     def __init__(self, files: Files, directory: str, offsets: Iterable[int]) -> None:
         self._files = files
         self.directory = directory
+        # Changed by single steps only: a thread may remove old snapshots meanwhile.
         self.offsets = sorted(offsets)
 
     @property
@@ -97,7 +99,7 @@ class Snapshots:
     def write(self, offset: int, entries: Iterable[ProducerEntry]) -> None:
         self._files.write_whole(self.path(offset), encode_snapshot(entries), durable=False)
         if offset not in self.offsets:
-            self.offsets = sorted([*self.offsets, offset])
+            insort(self.offsets, offset)
 
     def read(self, offset: int) -> list[ProducerEntry]:
         try:
@@ -107,13 +109,14 @@ class Snapshots:
 
     def keep_within(self, first_offset: int, last_offset: int) -> None:
         """Remove all snapshots but those from `first_offset` to `last_offset`."""
-        for offset in self.offsets:
+        for offset in list(self.offsets):
             if not first_offset <= offset <= last_offset:
                 self.remove(offset)
 
     def remove(self, offset: int) -> None:
         self._files.unlink(self.path(offset))
-        self.offsets = [kept for kept in self.offsets if kept != offset]
+        if offset in self.offsets:
+            self.offsets.remove(offset)
 
     def path(self, offset: int) -> str:
         return segment_path(self.directory, offset, SNAPSHOT_KIND)

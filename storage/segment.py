@@ -422,6 +422,11 @@ class Segment:
         self.release()
         self.indexes.release()
 
+    def forget_open_files(self) -> None:
+        """No longer count the descriptors; they are closed with the last reference to them."""
+        for holder in (self, self.indexes.offsets, self.indexes.times):
+            self._environment.open_files.closed(holder)
+
     def _open(self) -> Descriptor:
         return self._hold(self._environment.files.open(self.path(LOG_KIND), os.O_RDWR))
 
