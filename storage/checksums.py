@@ -16,7 +16,7 @@ __all__ = ["crc32", "crc32c", "crcmod_crc32c"]
 
 def crcmod_crc32c() -> "Callable[[Buffer], int]":
     """CRC-32C by crcmod: some sixty times slower, but there is a build of it everywhere."""
-    from crcmod.predefined import mkPredefinedCrcFun  # type: ignore[import-untyped]
+    from crcmod.predefined import mkPredefinedCrcFun
 
     return cast("Callable[[Buffer], int]", mkPredefinedCrcFun("crc-32c"))
 

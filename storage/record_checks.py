@@ -195,6 +195,8 @@ def check_records(batches: list[Batch], rules: RecordRules, now_ms: int) -> Chec
             raise InvalidTimestampError("Records have timestamps that are not accepted", faults)
         if faults:
             raise InvalidRecordError("Records are not accepted", faults)
+    if not records:
+        raise InvalidRecordError("There is no record to append")
     return CheckedRecords(records, max_timestamp, _numbering_can_be_kept(batches, records))
 
 

@@ -229,7 +229,7 @@ def _target_format(first: BatchHeader, rules: RecordRules, now_ms: int) -> Batch
 
 def _can_be_kept(first: BatchHeader, target: BatchFormat) -> bool:
     """Whether the bytes can stay, but for offsets and timestamps in their headers."""
-    if first.is_control:
+    if first.is_control and first.codec is Codec.NONE:
         return True
     if first.magic != target.magic or first.codec is not target.codec:
         return False
@@ -283,14 +283,20 @@ def _summarize(
     data: Buffer, first_offset: int, target: BatchFormat, converted_records: int
 ) -> ValidatedRecords:
     headers = tuple(batch.header for batch in iter_batches(data))
-    max_timestamp = max(header.max_timestamp for header in headers)
+    log_append_time = target.log_append_time
+    if log_append_time is None:
+        max_timestamp = max(header.max_timestamp for header in headers)
+        latest = next(header for header in headers if header.max_timestamp == max_timestamp)
+    else:
+        max_timestamp = log_append_time  # also of messages of magic 0, which do not hold it
+        latest = headers[0]
     return ValidatedRecords(
         data,
         first_offset,
         headers[-1].last_offset,
         max_timestamp,
-        next(header.last_offset for header in headers if header.max_timestamp == max_timestamp),
-        NO_TIMESTAMP if target.log_append_time is None else target.log_append_time,
+        latest.last_offset,
+        NO_TIMESTAMP if log_append_time is None else log_append_time,
         headers,
         converted_records,
     )

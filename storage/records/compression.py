@@ -22,7 +22,7 @@ LARGEST_EXPANSION_RATIO: Final = 32
 
 _GZIP_WINDOW: Final = 31  # zlib's number for its largest window within a gzip header and trailer
 _ZSTD_LEVEL: Final = 3
-_ZSTD_INPUT_STEP: Final = 2048  # four bytes can expand to 128 KiB, so input is fed in small steps
+_ZSTD_INPUT_STEP: Final = 512  # four bytes can expand to 128 KiB, so input is fed in small steps
 
 # Snappy as Java's clients frame it: a header, then blocks, each with its length in front.
 #   magic 8 | version 4 | compatible version 4 | ( block length 4 | raw snappy block )*
@@ -98,7 +98,7 @@ def _decompress_gzip(data: Buffer, limit: int) -> bytes:
 
 
 def _compress_snappy(data: bytes) -> bytes:
-    import snappy  # type: ignore[import-untyped]
+    import snappy
 
     framed = [_XERIAL_HEADER.pack(_XERIAL_MAGIC, 1, 1)]
     for start in range(0, len(data), _XERIAL_BLOCK_SIZE):
@@ -113,6 +113,8 @@ def _snappy_blocks(data: Buffer) -> Iterator[bytes]:
     if data[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
         yield bytes(data)
         return
+    if len(data) < _XERIAL_HEADER.size:
+        raise _damaged(Codec.SNAPPY, "it ends inside its header")
     position = _XERIAL_HEADER.size
     while position < len(data):
         try:
@@ -156,7 +158,7 @@ def _decompress_snappy(data: Buffer, limit: int) -> bytes:
 
 
 def _compress_lz4(data: bytes, magic: int) -> bytes:
-    import lz4.frame  # type: ignore[import-untyped]
+    import lz4.frame
 
     frame = lz4.frame.compress(
         data,

@@ -1,7 +1,7 @@
 """The header of a magic 2 batch, read and patched in place, against kafka-python's writer."""
 
 import pytest
-from kafka.record.default_records import (  # type: ignore[import-untyped]
+from kafka.record.default_records import (
     DefaultRecordBatch,
     DefaultRecordBatchBuilder,
 )
