@@ -15,6 +15,7 @@ from broker.partition import DEBUGGING_REPLICA, UNKNOWN_EPOCH, Partition
 from broker.purgatory import Purgatory
 from network.protocol import ErrorCode
 from network.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
+from storage.files import EMPTY_SLICE
 from storage.log import AppendInfo, LogRead, ReadIsolation
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
@@ -141,6 +142,8 @@ class ReplicaManager:
             )
         except EXPECTED_FAILURES as error:
             return PartitionRead(spec, error_code(error))
+        if not data.first_batch_whole and not fetch.hard_max_bytes:
+            data = data._replace(slice=EMPTY_SLICE)
         return PartitionRead(spec, data=data)
 
     def _apply(self, topic: str, state: LeaderAndIsrPartitionState) -> ErrorCode:

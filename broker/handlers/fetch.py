@@ -26,6 +26,7 @@ from network.protocol.messages.fetch import (
     PartitionData,
 )
 from storage.log import ReadIsolation
+from storage.txn_index import AbortedTransaction as StoredAbort
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +111,7 @@ class DelayedFetch(DelayedOperation[FetchResponse]):
             partition_index=spec.partition,
             high_watermark=data.high_watermark,
             last_stable_offset=data.last_stable_offset,
-            log_start_offset=data.log_start_offset,
+            log_start_offset=data.start_offset,
             aborted_transactions=_aborted(data.aborted),
             records=data.slice,
         )
@@ -159,10 +160,10 @@ def _failed(partition: int, code: ErrorCode) -> PartitionData:
     )
 
 
-def _aborted(aborted: Sequence[tuple[int, int]] | None) -> list[AbortedTransaction] | None:
+def _aborted(aborted: Sequence[StoredAbort] | None) -> list[AbortedTransaction] | None:
     if aborted is None:
         return None
     return [
-        AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
-        for producer_id, first_offset in aborted
+        AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset)
+        for one in aborted
     ]

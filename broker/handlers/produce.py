@@ -91,8 +91,8 @@ def _append(
 ) -> PartitionProduceResponse:
     try:
         records = data.records
-        if records is None:
-            raise ApiError(ErrorCode.INVALID_RECORD, "there are no records")
+        if not isinstance(records, memoryview):
+            raise ApiError(ErrorCode.INVALID_RECORD, "There are no records")
         if context.api_version < FIRST_VERSION_WITH_ZSTD and _is_zstd(records):
             raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         if is_internal(topic) and context.client_id != ADMIN_CLIENT_ID:
