@@ -4,6 +4,7 @@ Owns the connection and its session. Knows no path and no format of what is stor
 znodes.py's.
 """
 
+from controller.session_file import Session, SessionFile
 from controller.zookeeper.client import ZooKeeperClient
 from controller.zookeeper.model import (
     ANY_VERSION,
@@ -24,7 +25,6 @@ from controller.zookeeper.model import (
     Stat,
     ZooKeeperError,
 )
-from controller.zookeeper.session_file import Session, SessionFile
 
 __all__ = [
     "ANY_VERSION",

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
+from controller.session_file import Session, SessionFile
 from controller.zookeeper import kazoo_adapter
 from controller.zookeeper.kazoo_adapter import to_stat
 from controller.zookeeper.model import (
@@ -30,7 +31,6 @@ from controller.zookeeper.model import (
     Stat,
     ZooKeeperError,
 )
-from controller.zookeeper.session_file import Session, SessionFile
 
 logger = logging.getLogger(__name__)
 
@@ -244,7 +244,7 @@ class ZooKeeperClient:
         return self._request(
             path,
             lambda: self._kazoo.get_async(self._absolute(path), watch),
-            lambda answer: Node(answer[0], to_stat(answer[1])),
+            lambda answer: Node(answer[0] or b"", to_stat(answer[1])),
         )
 
     def exists(self, path: str) -> asyncio.Future[Stat | None]:

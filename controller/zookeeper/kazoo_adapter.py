@@ -17,6 +17,7 @@ from kazoo.handlers import threading as kazoo_threading
 from kazoo.protocol import serialization, states
 from kazoo.retry import KazooRetry
 
+from controller.session_file import Session
 from controller.zookeeper.model import (
     BadVersionError,
     Check,
@@ -32,7 +33,6 @@ from controller.zookeeper.model import (
     Stat,
     ZooKeeperError,
 )
-from controller.zookeeper.session_file import Session
 
 # kazoo reports every attempt to connect; the client says the same once, at each change of state.
 _kazoo_logger: Final = logging.getLogger(__name__)
