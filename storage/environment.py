@@ -42,6 +42,8 @@ class Environment:
     open_files: OpenFiles = field(default_factory=lambda: OpenFiles(DEFAULT_OPEN_FILES))
     deferred_deletes: DeferredDeletes = field(default_factory=DeferredDeletes)
     producer_expiration_ms: int = DEFAULT_PRODUCER_EXPIRATION_MS
+    # Open every batch that a client sends, as Kafka does, even where no setting needs it.
+    validate_records: bool = False
     # An I/O error met in a log: the argument is the log directory that holds the partition.
     on_failure: Callable[[Path, OSError], None] = _ignore_failure
     # flush.messages is reached; a broker hands this to a thread and answers when it is done.

@@ -264,7 +264,7 @@ class Log(LogReader):
     def update_config(self, config: LogConfig) -> None:
         """Take over changed settings; they hold from the next append on."""
         self.config = config
-        self.rules = RecordRules.of(config)
+        self.rules = RecordRules.of(config, validate_records=self.environment.validate_records)
         try:
             self._fit_epochs()
         except OSError as error:

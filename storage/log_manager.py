@@ -8,10 +8,10 @@ replication.
 
 import logging
 import resource
+from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Lock
 
 from storage.checkpoint import (
     HIGH_WATERMARK_CHECKPOINT,
@@ -25,14 +25,11 @@ from storage.environment import (
     flush_at_once,
     flush_later,
 )
-from storage.errors import (
-    LogDirectoryError,
-    MalformedDirectoryError,
-    NoLogDirectoryLeftError,
-)
+from storage.errors import LogDirectoryError, MalformedDirectoryError
 from storage.files import Files
 from storage.log import Log
 from storage.log_config import LogConfig
+from storage.log_directories import LogDirectories
 from storage.log_directory import LogDirectory
 from storage.log_loading import LoadProgress, LogLoader
 from storage.open_files import OpenFiles
@@ -57,6 +54,7 @@ class LogManager:
         threads_per_directory: int = 1,
         open_files_limit: int | None = None,
         producer_expiration_ms: int = DEFAULT_PRODUCER_EXPIRATION_MS,
+        validate_records: bool = False,
         on_directory_failure: Callable[[Path, OSError], None] | None = None,
         on_flush_due: Callable[[Log], None] = flush_at_once,
         on_roll: Callable[[Log], None] = flush_later,
@@ -73,7 +71,8 @@ class LogManager:
             files=files or Files(),
             open_files=OpenFiles(open_files_limit or _half_of_the_descriptors()),
             producer_expiration_ms=producer_expiration_ms,
-            on_failure=self._directory_failed,
+            validate_records=validate_records,
+            on_failure=self._io_failed,
             on_flush_due=on_flush_due,
             on_roll=on_roll,
         )
@@ -84,26 +83,17 @@ class LogManager:
         self._preferred: dict[TopicPartition, Path] = {}
         # Partitions whose log lies in a directory that went offline.
         self._offline: dict[TopicPartition, Path] = {}
-        self._live: dict[Path, LogDirectory] = {}
-        self.offline_directories: set[Path] = set()
-        self._failure_lock = Lock()
-        for path in directories:
-            self._open_directory(LogDirectory(path.absolute(), self.environment.files))
-        if not self._live:
-            raise NoLogDirectoryLeftError(
-                f"None of the log directories can be used: {', '.join(map(str, directories))}"
-            )
+        self.directories = LogDirectories(
+            directories, self.environment.files, self._directory_failed
+        )
 
     @property
     def live_directories(self) -> list[Path]:
-        return list(self._live)
+        return [directory.path for directory in self.directories]
 
-    def directory(self, path: Path) -> LogDirectory:
-        """A directory that is online, with its checkpoints."""
-        try:
-            return self._live[path]
-        except KeyError:
-            raise LogDirectoryError(path, "The directory is offline or unknown") from None
+    @property
+    def offline_directories(self) -> list[Path]:
+        return sorted(self.directories.offline)
 
     def load(
         self,
@@ -116,9 +106,9 @@ class LogManager:
             self.default_config,
             configs or {},
             self._threads,
-            self._directory_failed,
+            self.directories.fail,
         )
-        for log in loader.load(list(self._live.values()), progress):
+        for log in loader.load(list(self.directories), progress):
             logs = self._future_logs if log.is_future else self._logs
             other = logs.setdefault((log.topic, log.partition), log)
             if other is not log:
@@ -148,8 +138,7 @@ class LogManager:
 
     def prefer_directory(self, topic: str, partition: int, path: Path) -> None:
         """Say where a partition's log is to be created, if it is not there already."""
-        self.directory(path)
-        self._preferred[topic, partition] = path
+        self._preferred[topic, partition] = self.directories[path].path
 
     def get_or_create(
         self,
@@ -166,11 +155,10 @@ class LogManager:
         log = self.get(topic, partition)
         if log is not None:
             return log
-        if not is_new and self.offline_directories:
-            path = next(iter(self.offline_directories))
-            raise LogDirectoryError(path, f"{topic}-{partition} may lie in an offline directory")
+        if not is_new:
+            self._check_all_online(topic, partition)
         preferred = self._preferred.pop((topic, partition), None)
-        directories = self._emptiest_first() if preferred is None else [self.directory(preferred)]
+        directories = self._emptiest_first() if preferred is None else [self.directories[preferred]]
         name = partition_directory(topic, partition)
         log = self._create(directories, name, config or self.default_config)
         self._logs[topic, partition] = log
@@ -181,14 +169,16 @@ class LogManager:
             try:
                 return Log(self.environment, directory.path / name, config, clean=True)
             except OSError as error:
-                self._directory_failed(directory.path, error)
+                self.directories.fail(directory.path, error)
         raise LogDirectoryError(directories[-1].path, f"{name} cannot be created")
 
+    def _check_all_online(self, topic: str, partition: int) -> None:
+        for path in self.offline_directories:
+            raise LogDirectoryError(path, f"{topic}-{partition} may lie in an offline directory")
+
     def _emptiest_first(self) -> list[LogDirectory]:
-        counts = dict.fromkeys(self._live, 0)
-        for log in self.all_logs():
-            counts[log.directory.parent] += 1
-        return [self._live[path] for path in sorted(counts, key=counts.__getitem__)]
+        counts = Counter(log.directory.parent for log in self.all_logs())
+        return sorted(self.directories, key=lambda directory: counts[directory.path])
 
     # Moving between directories
 
@@ -202,7 +192,7 @@ class LogManager:
             if log is not None:
                 self.delete_future(topic, partition)
             name = future_directory(topic, partition)
-            log = self._create([self.directory(path)], name, current.config)
+            log = self._create([self.directories[path]], name, current.config)
             self._future_logs[topic, partition] = log
         return log
 
@@ -225,9 +215,7 @@ class LogManager:
         """Take a partition's log away; its files go after file.delete.delay.ms."""
         log = self.get(topic, partition)
         if log is None:
-            if self.offline_directories:
-                path = next(iter(self.offline_directories))
-                raise LogDirectoryError(path, f"{topic}-{partition} may lie there")
+            self._check_all_online(topic, partition)
             return
         del self._logs[topic, partition]
         self._retire(log)
@@ -317,25 +305,21 @@ class LogManager:
         offset_of: Callable[[Log], int | None],
         only: Container[Path] | None = None,
     ) -> None:
-        logs = self.all_logs()
-        for path, directory in list(self._live.items()):
-            if only is not None and path not in only:
-                continue
-            offsets = {
-                (log.topic, log.partition): offset
-                for log in logs
-                if log.directory.parent == path and (offset := offset_of(log)) is not None
-            }
-            try:
-                directory.write_checkpoint(name, offsets)
-            except OSError as error:
-                self._directory_failed(path, error)
+        offsets: dict[Path, dict[TopicPartition, int]] = {
+            path: {} for path in self.live_directories if only is None or path in only
+        }
+        for log in self.all_logs():
+            entries = offsets.get(log.directory.parent)
+            offset = offset_of(log)
+            if entries is not None and offset is not None:
+                entries[log.topic, log.partition] = offset
+        self.directories.write_checkpoint(name, offsets)
 
     # Stopping
 
     def close(self) -> None:
         """Flush and close all logs, write the checkpoints and mark the stop as clean."""
-        with ThreadPoolExecutor(max(self._threads * len(self._live), 1)) as pool:
+        with ThreadPoolExecutor(max(self._threads * len(self.directories), 1)) as pool:
             jobs = [pool.submit(_stop, log) for log in self.all_logs()]
         for job in jobs:
             try:
@@ -345,41 +329,23 @@ class LogManager:
         self.checkpoint_recovery_points()
         self.checkpoint_start_offsets()
         self.checkpoint_high_watermarks()
-        for path, directory in list(self._live.items()):
-            try:
-                directory.mark_clean_shutdown()
-            except OSError as error:
-                self._directory_failed(path, error)
-            directory.unlock()
+        self.directories.close()
 
     # Failures
 
-    def _open_directory(self, directory: LogDirectory) -> None:
-        try:
-            directory.open()
-        except OSError as error:
-            logger.error("Log directory %s cannot be used: %s", directory.path, error)
-            self.offline_directories.add(directory.path)
-        else:
-            self._live[directory.path] = directory
+    def _io_failed(self, path: Path, error: OSError) -> None:
+        self.directories.fail(path, error)
 
     def _directory_failed(self, path: Path, error: OSError) -> None:
-        """Take a directory and its partitions out of service; may be called from any thread."""
-        with self._failure_lock:
-            directory = self._live.pop(path, None)
-            if directory is None:
-                return
-            self.offline_directories.add(path)
-            for logs in (self._logs, self._future_logs):
-                for key, log in list(logs.items()):
-                    if log.directory.parent == path:
-                        del logs[key]
-                        log.go_offline()
-                        if logs is self._logs:
-                            self._offline[key] = path
-            self.environment.deferred_deletes.forget_below(str(path))
-            directory.unlock()
-        logger.error("Log directory %s goes offline: %s", path, error)
+        """Take the partitions of a directory out of service; may be called from any thread."""
+        for logs in (self._logs, self._future_logs):
+            for key, log in list(logs.items()):
+                if log.directory.parent == path:
+                    del logs[key]
+                    log.go_offline()
+                    if logs is self._logs:
+                        self._offline[key] = path
+        self.environment.deferred_deletes.forget_below(str(path))
         if self._on_directory_failure is not None:
             self._on_directory_failure(path, error)
 

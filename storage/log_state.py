@@ -44,7 +44,7 @@ class LogState:
         self.directory = directory
         self.topic, self.partition, _ = parse_directory_name(directory)
         self.config = config
-        self.rules = RecordRules.of(config)
+        self.rules = RecordRules.of(config, validate_records=environment.validate_records)
         # The log directory failed: whoever still holds this log must not use it any more.
         self.is_offline = False
         self._flush_lock = Lock()
@@ -71,8 +71,13 @@ class LogState:
         self.segments: Segments = loaded.segments
         self.end_offset = loaded.end_offset
         self.start_offset = max(start_offset, self.segments.first.base_offset)
-        # All before this offset is on the disk for sure, or was found sound just now.
-        self.recovery_point = self.end_offset
+        # All before this offset is on the disk for sure. What recovery found sound is not: it may
+        # still be in memory only, if the process died but the machine went on.
+        self.recovery_point = (
+            self.end_offset
+            if clean
+            else max(min(recovery_point, self.end_offset), self.start_offset)
+        )
         self._fit_epochs()
         snapshots = Snapshots(files, str(self.directory), loaded.snapshot_offsets)
         self.producers = ProducerState(snapshots, self.environment.producer_expiration_ms)

@@ -29,6 +29,7 @@ class MappedIndex:
     __slots__ = (
         "_allocated",
         "_environment",
+        "_file_size",
         "_map",
         "_map_size",
         "base_offset",
@@ -53,6 +54,7 @@ class MappedIndex:
         self.max_entries = max_bytes // self.ENTRY.size
         self.entries = size // self.ENTRY.size
         self.is_torn = size % self.ENTRY.size != 0
+        self._file_size = size
         self._map: mmap.mmap | None = None
         self._map_size = 0
         self._allocated = self.entries * self.ENTRY.size
@@ -62,6 +64,7 @@ class MappedIndex:
         """Make the file anew: preallocated, without entries."""
         descriptor = self._environment.files.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
         self._environment.files.truncate(descriptor.fileno(), self.max_bytes)
+        self._file_size = self.max_bytes
         self.entries = 0
         self.is_torn = False
         self._allocated = 0
@@ -72,7 +75,10 @@ class MappedIndex:
         return self.entries * self.ENTRY.size
 
     def reserve(self) -> None:
-        """Make sure that the next entry can be written, whatever happens to the disk."""
+        """Make sure that the next entry can be written, whatever happens to the disk.
+
+        Appending does so as well; called before, it lets an error come while nothing has changed.
+        """
         end = (self.entries + 1) * self.ENTRY.size
         if self._map is None or self._map_size < end:
             self._map_for_append()
@@ -82,9 +88,7 @@ class MappedIndex:
     def trim(self) -> None:
         """Cut the file to its entries."""
         self.release()
-        files = self._environment.files
-        descriptor = files.open(self.path, os.O_RDWR | os.O_CREAT)
-        files.truncate(descriptor.fileno(), self.size_in_bytes)
+        self._resize(self.size_in_bytes)
         self._allocated = self.size_in_bytes
 
     def reset(self) -> None:
@@ -124,16 +128,21 @@ class MappedIndex:
 
     def _map_for_append(self) -> None:
         self.release()
-        files = self._environment.files
-        descriptor = files.open(self.path, os.O_RDWR | os.O_CREAT)
-        if files.size(self.path) != self.max_bytes:
-            files.truncate(descriptor.fileno(), self.max_bytes)
+        self._resize(self.max_bytes)
         self._open_map(self.max_bytes)
+
+    def _resize(self, size: int) -> None:
+        if size != self._file_size:
+            files = self._environment.files
+            descriptor = files.open(self.path, os.O_RDWR | os.O_CREAT)
+            files.truncate(descriptor.fileno(), size)
+            self._file_size = size
 
     def _open_map(self, size: int) -> mmap.mmap:
         descriptor = self._environment.files.open(self.path, os.O_RDWR)
         self._map = mmap.mmap(descriptor.fileno(), size)
         self._map_size = size
+        self.recently_used = True
         self._environment.open_files.opened(self)
         return self._map
 

@@ -53,11 +53,12 @@ class OffsetIndex(MappedIndex):
         return self.base_offset + relative_offset, position
 
     def append(self, offset: int, position: int) -> None:
-        """Add an entry, which must be above the last one; `reserve()` comes first."""
+        """Add an entry, which must be above the last one."""
         if self.entries and offset <= self.last_offset:
             raise CorruptIndexError(
                 f"Offset {offset} is not above the last one, {self.last_offset}, in {self.path}"
             )
+        self.reserve()
         _ENTRY.pack_into(
             self._mapped(), self.entries * _ENTRY_SIZE, offset - self.base_offset, position
         )

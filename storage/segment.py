@@ -8,23 +8,22 @@ one is rebuilt from the segment.
 """
 
 import logging
-import os
 from array import array
 from bisect import bisect_right
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from storage.batch_scan import FoundBatch, find_batch, scan_headers
 from storage.environment import Environment
 from storage.errors import CorruptIndexError, SegmentOverflowError
-from storage.files import Buffer, Descriptor, FileSlice
+from storage.files import Buffer, FileSlice
 from storage.log_config import INT32_MAX, LogConfig
+from storage.log_file import LogFile
 from storage.records.batches import Batch, iter_records
 from storage.records.errors import CorruptRecordError
-from storage.records.layout import NO_TIMESTAMP
-from storage.segment_files import LOG_KIND, SEGMENT_KINDS, SegmentSizes, segment_path
+from storage.records.layout import NO_TIMESTAMP, BatchHeader
+from storage.segment_files import SEGMENT_KINDS, SegmentSizes, segment_path
 from storage.segment_indexes import SegmentIndexes
-
-_OPEN_FLAGS: Final = os.O_RDWR | os.O_CREAT
 
 logger = logging.getLogger(__name__)
 
@@ -44,28 +43,20 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int
 
 
-class Segment:
+class Segment(LogFile):
     """A `.log` file and its indexes."""
 
     __slots__ = (
         "_bytes_since_index_entry",
-        "_descriptor",
-        "_environment",
         "_first_timestamp",
         "_index_interval_bytes",
-        "_is_name_synced",
         "_largest",
         "_tail_offsets",
         "_tail_positions",
-        "base_offset",
         "created_ms",
         "deleted",
-        "directory",
         "indexes",
-        "recently_used",
         "roll_jitter_ms",
-        "size",
-        "suffix",
     )
 
     def __init__(
@@ -79,20 +70,13 @@ class Segment:
         roll_jitter_ms: int = 0,
     ) -> None:
         """Take the files as they are: `sizes` says how long each of them is."""
-        self._environment = environment
-        self.directory = directory
-        self.base_offset = base_offset
-        self.suffix = suffix
-        self.size = sizes.log
+        super().__init__(environment, directory, base_offset, suffix, sizes.log)
         self.created_ms = environment.clock()
         self.roll_jitter_ms = roll_jitter_ms
+        # No longer part of a log; a thread that flushes it may stop.
         self.deleted = False
-        self.recently_used = False
-        # Whether the directory's entry for the file is on the disk, not only the file.
-        self._is_name_synced = False
         self._index_interval_bytes = config.index_interval_bytes
         self._bytes_since_index_entry = 0
-        self._descriptor: Descriptor | None = None
         # Timestamp of the first batch, by which the segment's age is reckoned, once known.
         self._first_timestamp: int | None = None
         # Largest timestamp and the last offset of its batch, once known.
@@ -116,18 +100,11 @@ class Segment:
         """Make a new, empty segment; files that lie in the way are overwritten."""
         sizes = SegmentSizes(0, 0, 0, 0)
         segment = cls(environment, directory, base_offset, config, sizes, suffix, roll_jitter_ms)
-        files = environment.files
-        descriptor = files.open(segment.path(LOG_KIND), _OPEN_FLAGS | os.O_TRUNC)
-        if config.preallocate:
-            files.truncate(descriptor.fileno(), config.segment_bytes)
-        segment._hold(descriptor)
+        segment.create_file(config.segment_bytes if config.preallocate else 0)
         segment._largest = (NO_TIMESTAMP, base_offset)
-        files.unlink(segment.path("txnindex"))
+        environment.files.unlink(segment.path("txnindex"))
         segment.indexes.reset()
         return segment
-
-    def path(self, kind: str) -> str:
-        return segment_path(self.directory, self.base_offset, kind, self.suffix)
 
     # Appending
 
@@ -148,17 +125,7 @@ class Segment:
         if index_due:
             # Before the write, so that a full disk is met while nothing has changed yet.
             self.indexes.reserve()
-        self.recently_used = True
-        descriptor = self._descriptor or self._open()
-        try:
-            written = self._environment.files.pwrite(descriptor.fileno(), records, position)
-            if written != length:
-                self._write_rest(descriptor, records, written)
-        except OSError:
-            # Making a file shorter needs no disk space.
-            self._environment.files.truncate(descriptor.fileno(), position)
-            raise
-        self.size = position + length
+        self.write(records)
         if position == 0:
             self._first_timestamp = max_timestamp
         largest = self._largest or self.largest
@@ -171,13 +138,6 @@ class Segment:
         self._bytes_since_index_entry += length
         self._tail_offsets.append(first_offset)
         self._tail_positions.append(position)
-
-    def _write_rest(self, descriptor: Descriptor, records: Buffer, written: int) -> None:
-        view = memoryview(records)
-        while written < len(view):
-            written += self._environment.files.pwrite(
-                descriptor.fileno(), view[written:], self.size + written
-            )
 
     def should_roll(
         self, config: LogConfig, length: int, max_timestamp: int, last_offset: int, now_ms: int
@@ -207,8 +167,7 @@ class Segment:
     def first_timestamp(self) -> int:
         """Largest timestamp of the first batch; -1 if there is none."""
         if self._first_timestamp is None:
-            headers = scan_headers(self.descriptor(), 0, self.size)
-            self._first_timestamp = next((h.max_timestamp for _, h in headers), None)
+            self._first_timestamp = next((h.max_timestamp for _, h in self._headers()), None)
         return NO_TIMESTAMP if self._first_timestamp is None else self._first_timestamp
 
     @property
@@ -228,33 +187,28 @@ class Segment:
         timestamp = self.largest[0]
         return timestamp if timestamp >= 0 else self.modified_ms
 
-    @property
-    def modified_ms(self) -> int:
-        return self._environment.files.modified_ms(self.path(LOG_KIND))
-
     def _find_largest(self) -> tuple[int, int]:
-        """The last time index entry, if it is right, or a larger timestamp behind it."""
-        largest = self.indexes.times.last_entry
-        start = self._position_of_time_entry(*largest)
-        if start == 0:
-            largest = (NO_TIMESTAMP, self.base_offset)
-        for _, header in scan_headers(self.descriptor(), start, self.size):
-            if header.max_timestamp > largest[0]:
-                largest = (header.max_timestamp, header.last_offset)
-        return largest
+        """The last time index entry: a segment that is closed or was checked ends with it."""
+        if not self.size:
+            return NO_TIMESTAMP, self.base_offset
+        last_entry = self.indexes.times.last_entry
+        if self._is_right(*last_entry):
+            return last_entry
+        self._rebuild_indexes("the last entry of the time index is wrong")
+        return self.largest
 
-    def _position_of_time_entry(self, timestamp: int, offset: int) -> int:
-        """Where the batch of a time index entry lies; 0, the start, if the entry is wrong."""
+    def _is_right(self, timestamp: int, offset: int) -> bool:
+        """Whether a time index entry agrees with the batch that it names."""
         if timestamp == NO_TIMESTAMP:
-            return 0
+            return self.first_timestamp == NO_TIMESTAMP
         found = self.find(offset)
-        if found is not None:
-            for _, header in scan_headers(self.descriptor(), found.position, self.size):
-                if header.max_timestamp == timestamp:
-                    return found.position
-                break
-        logger.warning("%s: an entry of the time index (%d) is wrong", self, timestamp)
-        return 0
+        if found is None:
+            return False
+        header = next((h for _, h in self._headers(found.position)), None)
+        return header is not None and header.max_timestamp == timestamp
+
+    def _headers(self, start: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        return scan_headers(self.descriptor(), start, self.size)
 
     # Reading
 
@@ -267,8 +221,7 @@ class Segment:
         try:
             return self._find_by_index(offset)
         except (CorruptIndexError, CorruptRecordError) as error:
-            logger.warning("%s: the offset index is rebuilt: %s", self, error)
-            self.rebuild_offset_index()
+            self._rebuild_indexes(str(error))
             return self._find_by_index(offset)
 
     def _find_by_index(self, offset: int) -> FoundBatch | None:
@@ -301,9 +254,15 @@ class Segment:
 
     def find_timestamp(self, timestamp: int, start_offset: int) -> TimestampOffset | None:
         """The first record at or after `start_offset` with at least this timestamp."""
-        start = self._position_of_time_entry(*self.indexes.times.lookup(timestamp))
+        entry = self.indexes.times.lookup(timestamp)
+        if entry[0] != NO_TIMESTAMP and not self._is_right(*entry):
+            self._rebuild_indexes("an entry of the time index is wrong")
+            entry = self.indexes.times.lookup(timestamp)
+        found = self.find(entry[1])
+        if found is None:
+            return None
         descriptor = self.descriptor()
-        for position, header in scan_headers(descriptor, start, self.size):
+        for position, header in self._headers(found.position):
             if header.max_timestamp < timestamp or header.last_offset < start_offset:
                 continue
             data = memoryview(descriptor.read(header.size_in_bytes, position))
@@ -319,7 +278,7 @@ class Segment:
         next_offset = self.base_offset
         found = self.find(self.indexes.offsets.last_offset)
         end = 0 if found is None else found.position
-        for position, header in scan_headers(self.descriptor(), end, self.size):
+        for position, header in self._headers(end):
             next_offset = header.next_offset
             end = position + header.size_in_bytes
         if end != self.size:
@@ -337,35 +296,48 @@ class Segment:
             dropped = self.size - found.position
             self.truncate_bytes(found.position)
         self._bytes_since_index_entry = 0
-        self._largest = None
+        self._find_largest_left()
         return dropped
+
+    def _find_largest_left(self) -> None:
+        """After a cut: the last time index entry that is left, or a larger timestamp behind it."""
+        largest = self.indexes.times.last_entry
+        found = self.find(largest[1])
+        for _, header in self._headers(0 if found is None else found.position):
+            if header.max_timestamp > largest[0]:
+                largest = (header.max_timestamp, header.last_offset)
+        self._largest = largest
 
     def truncate_bytes(self, size: int) -> None:
         """Cut the `.log` file; the indexes are the caller's concern."""
-        self._environment.files.truncate(self.descriptor().fileno(), size)
-        self.size = size
+        self.cut(size)
         self._forget_tail()
         if size == 0:
             self.created_ms = self._environment.clock()
             self._first_timestamp = None
 
-    def rebuild_offset_index(self) -> None:
-        """Make the offset index anew from the batches' headers."""
-        index = self.indexes.offsets
-        index.reset()
-        last_indexed = 0
-        for position, header in scan_headers(self.descriptor(), 0, self.size):
-            if position - last_indexed > self._index_interval_bytes:
-                index.reserve()
-                index.append(header.last_offset, position)
-                last_indexed = position
+    def _rebuild_indexes(self, reason: str) -> None:
+        """Make offset and time index anew from the batches' headers."""
+        logger.warning("%s: its indexes are rebuilt: %s", self, reason)
+        self.indexes.reset_positions()
         self._forget_tail()
+        largest = (NO_TIMESTAMP, self.base_offset)
+        last_indexed = 0
+        for position, header in self._headers():
+            if header.max_timestamp > largest[0]:
+                largest = (header.max_timestamp, header.last_offset)
+            if position - last_indexed > self._index_interval_bytes:
+                self.indexes.append(header.last_offset, position, largest)
+                last_indexed = position
+        self.indexes.append_last_time(largest)
+        self._largest = largest
 
     def become_inactive(self) -> None:
         """Add the last time index entry and cut the files to their contents."""
         self.indexes.append_last_time(self.largest)
         self.indexes.trim()
-        self._environment.files.truncate(self.descriptor().fileno(), self.size)
+        if self._is_preallocated:
+            self.cut(self.size)
         self._forget_tail()
 
     def sync(self) -> None:
@@ -376,7 +348,8 @@ class Segment:
         while True:
             directory = self.directory
             try:
-                self._sync_files()
+                self.sync_file()
+                self.indexes.sync()
             except FileNotFoundError:
                 if self.deleted:
                     return
@@ -384,15 +357,6 @@ class Segment:
                     raise
             else:
                 return
-
-    def _sync_files(self) -> None:
-        files = self._environment.files
-        descriptor = self._descriptor or files.open(self.path(LOG_KIND), os.O_RDWR)
-        files.sync(descriptor.fileno())
-        self.indexes.sync()
-        if not self._is_name_synced:
-            files.sync_directory(self.directory)
-            self._is_name_synced = True
 
     def rename(self, directory: str, suffix: str) -> None:
         """Move the files to another suffix, or take note that their directory was renamed."""
@@ -405,18 +369,6 @@ class Segment:
         self.suffix = suffix
         self.indexes.renamed(directory, suffix)
 
-    # Descriptors
-
-    def descriptor(self) -> Descriptor:
-        self.recently_used = True
-        return self._descriptor or self._open()
-
-    def release(self) -> None:
-        """Drop the descriptor; slices that were handed out keep theirs."""
-        if self._descriptor is not None:
-            self._descriptor = None
-            self._environment.open_files.closed(self)
-
     def release_all(self) -> None:
         """Let go of all files without touching them."""
         self.release()
@@ -427,17 +379,6 @@ class Segment:
         for holder in (self, self.indexes.offsets, self.indexes.times):
             self._environment.open_files.closed(holder)
 
-    def _open(self) -> Descriptor:
-        return self._hold(self._environment.files.open(self.path(LOG_KIND), os.O_RDWR))
-
-    def _hold(self, descriptor: Descriptor) -> Descriptor:
-        self._descriptor = descriptor
-        self._environment.open_files.opened(self)
-        return descriptor
-
     def _forget_tail(self) -> None:
         del self._tail_offsets[:]
         del self._tail_positions[:]
-
-    def __repr__(self) -> str:
-        return f"Segment({self.path(LOG_KIND)}, {self.size} bytes)"

@@ -42,9 +42,13 @@ class SegmentIndexes:
 
     def reset(self) -> None:
         """Make the files anew, without entries."""
+        self.reset_positions()
+        self.transactions.reset()
+
+    def reset_positions(self) -> None:
+        """Make the files anew that batches' headers tell everything of."""
         self.offsets.reset()
         self.times.reset()
-        self.transactions.reset()
 
     def reserve(self) -> None:
         """Make sure that the next entries can be written, whatever happens to the disk."""
@@ -52,15 +56,13 @@ class SegmentIndexes:
         self.times.reserve()
 
     def append(self, last_offset: int, position: int, largest: tuple[int, int]) -> None:
-        """Index the append that ends with an offset; `reserve` comes first."""
+        """Index the append that ends with an offset."""
         self.offsets.append(last_offset, position)
         self.times.append(*largest)
 
     def append_last_time(self, largest: tuple[int, int]) -> None:
         """The last entry of a segment's time index has its largest timestamp."""
-        if largest[0] > self.times.last_entry[0]:
-            self.times.reserve()
-            self.times.append(*largest)
+        self.times.append(*largest)
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries at or after an offset."""

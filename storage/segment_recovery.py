@@ -43,7 +43,6 @@ def recover_segment(
             if header.max_timestamp > segment.largest[0]:
                 segment.largest = (header.max_timestamp, last_offset)
             if valid_bytes - last_indexed > config.index_interval_bytes:
-                segment.indexes.reserve()
                 segment.indexes.append(last_offset, valid_bytes, segment.largest)
                 last_indexed = valid_bytes
             if header.magic >= MAGIC_2:

@@ -55,7 +55,7 @@ class TimeIndex(MappedIndex):
         return timestamp, self.base_offset + relative_offset
 
     def append(self, timestamp: int, offset: int) -> None:
-        """Add an entry if the timestamp is above the last one's; `reserve()` comes first."""
+        """Add an entry if the timestamp is above the last one's."""
         last_timestamp, last_offset = self.last_entry
         if timestamp <= last_timestamp:
             return
@@ -63,6 +63,7 @@ class TimeIndex(MappedIndex):
             raise CorruptIndexError(
                 f"Offset {offset} is below the last one, {last_offset}, in {self.path}"
             )
+        self.reserve()
         _ENTRY.pack_into(
             self._mapped(), self.entries * _ENTRY_SIZE, timestamp, offset - self.base_offset
         )
