@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from analytics.log_dirs import PartitionLog
 
@@ -70,10 +71,10 @@ def inventory_table(rows: Sequence[InventoryRow]) -> Table:
     table.add_column("First record (UTC)", no_wrap=True)
     table.add_column("Last record (UTC)", no_wrap=True)
     for row in rows:
-        where = [row.log_dir] if several else []
+        where = [Text(row.log_dir)] if several else []
         table.add_row(
             *where,
-            row.topic,
+            Text(row.topic),
             str(row.partition),
             f"{row.records:,}",
             f"{row.bytes:,}",
