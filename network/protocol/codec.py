@@ -34,14 +34,14 @@ _ENCODE_FAILURES = (StructError, TypeError, AttributeError, UnicodeEncodeError)
 
 @cache
 def _decoder(message: type[Message], version: int) -> Decode:
-    from network.protocol.decoder import compile_decoder  # the first message pays for it
+    from network.protocol.compiler.decoder import compile_decoder  # the first message pays for it
 
     return compile_decoder(message, version)
 
 
 @cache
 def _encoder(message: type[Message], version: int) -> Encode:
-    from network.protocol.encoder import compile_encoder  # the first message pays for it
+    from network.protocol.compiler.encoder import compile_encoder  # the first message pays for it
 
     return compile_encoder(message, version)
 

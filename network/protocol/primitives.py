@@ -13,8 +13,10 @@ Unpack = Callable[[Any, int], tuple[Any, ...]]
 Pack = Callable[..., bytes]
 
 MAX_VARINT_BYTES = 5
-# A run longer than this is rare, and its layout is not worth keeping.
-LONGEST_KEPT_RUN = 128
+# Layouts of series are kept for lengths up to the one, and up to the other in number where
+# several lengths go together. The others are rare and made anew.
+LONGEST_KEPT_SERIES = 128
+MOST_KEPT_LAYOUTS = 256
 
 
 def read_uvarint(data: Any, pos: int) -> tuple[int, int]:
@@ -58,7 +60,7 @@ def skip_tagged_fields(count: int, data: Any, pos: int) -> int:
     return pos
 
 
-class RunReaders(dict[int, Unpack]):
+class SeriesReaders(dict[int, Unpack]):
     """For each length of a series of values of one type, what unpacks it and what follows it.
 
     Keys are lengths plus `bias`, which is 1 for counts as compact arrays have them.
@@ -73,29 +75,32 @@ class RunReaders(dict[int, Unpack]):
         length = key - self.bias
         if length < 0:
             raise ProtocolError(f"an array of {length} elements may not be null")
-        unpack = series_layout(self.code, length, self.suffix).unpack_from
-        if length <= LONGEST_KEPT_RUN:
+        unpack = Layout(f">{length}{self.code}{self.suffix}").unpack_from
+        if length <= LONGEST_KEPT_SERIES:
             self[key] = unpack
         return unpack
 
 
-class RunWriters(dict[int, Pack]):
-    """For each length of a series of values of one type, what packs it."""
+class SeriesPackers(dict[Any, Pack]):
+    """What packs values among which stand series of values, for each length of the series.
 
-    def __init__(self, code: str) -> None:
-        self.code = code
+    `codes` has the code of each value, that of a series behind a star. Keys are the lengths of
+    the series plus `bias`, in a tuple if there are several.
+    """
 
-    def __missing__(self, length: int) -> Pack:
-        pack = series_layout(self.code, length).pack
-        if length <= LONGEST_KEPT_RUN:
-            self[length] = pack
+    def __init__(self, codes: list[str], bias: int) -> None:
+        self.codes = codes
+        self.bias = bias
+
+    def __missing__(self, key: Any) -> Pack:
+        lengths = iter(key if isinstance(key, tuple) else (key,))
+        layout = ">"
+        for code in self.codes:
+            layout += f"{next(lengths) - self.bias}{code[1:]}" if code[0] == "*" else code
+        pack = Layout(layout).pack
+        if len(self) < MOST_KEPT_LAYOUTS:
+            self[key] = pack
         return pack
-
-
-def series_layout(code: str, length: int, suffix: str = "") -> Layout:
-    """The layout of `length` values of one type and of what follows them."""
-    series = f"{length}{code}" if len(code) == 1 else code * length
-    return Layout(f">{series}{suffix}")
 
 
 def sixteen_bytes(value: bytes) -> bytes:

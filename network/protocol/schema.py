@@ -206,12 +206,9 @@ def array(
 
 
 _ELEMENTS: dict[object, Kind] = {
-    int8: Kind.INT8,
-    int16: Kind.INT16,
     int32: Kind.INT32,
     int64: Kind.INT64,
     string: Kind.STRING,
-    uuid: Kind.UUID,
 }
 
 
@@ -305,8 +302,7 @@ def blank_class(struct: type[S]) -> type[S]:
         "__qualname__": struct.__qualname__,
         "FIELDS": struct.FIELDS,
     }
-    blank = type.__new__(type(struct), struct.__name__, (struct,), namespace)
-    return blank
+    return type.__new__(type(struct), struct.__name__, (struct,), namespace)
 
 
 def default_source(field: Field) -> str:

@@ -6,12 +6,12 @@ parts of their own, whatever object they are.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from network.protocol import primitives
-from network.protocol.plan import FIXED, has_batches
+from network.protocol.compiler.plan import FIXED, has_batches
+from network.protocol.compiler.source import Source
 from network.protocol.schema import ZERO_UUID, Field, Kind, Message, Struct, default_source
-from network.protocol.source import Source
 
 Encode = Callable[[Any], list[Any]]
 
@@ -25,6 +25,19 @@ def compile_encoder(message: type[Message], version: int) -> Encode:
     There is always a first part and it is always bytes, so that a header can be put before it.
     """
     return EncoderCompiler(message, version).compile()
+
+
+class Piece(NamedTuple):
+    """What is to be packed: a value, a length or count, or a series of values of one type.
+
+    A `varint` is a length that takes one byte if it is below 128; of a series, `expression` is
+    the starred list and `series` the variable that has its length.
+    """
+
+    expression: str
+    code: str
+    varint: bool = False
+    series: str = ""
 
 
 class EncoderCompiler:
@@ -42,9 +55,8 @@ class EncoderCompiler:
             absent_field=primitives.absent_field,
             in_memory=(bytes, bytearray, memoryview),
         )
-        # Fixed-width values not packed yet as (expression, code) pairs, chunks not put out yet,
-        # and the name of the list that takes them.
-        self.pending: list[tuple[str, str]] = []
+        # Values not packed yet, chunks not put out yet, and the list that takes them.
+        self.pending: list[Piece] = []
         self.chunks: list[str] = []
         self.out = "out"
 
@@ -64,7 +76,11 @@ class EncoderCompiler:
 
     def put(self, expression: str, code: str) -> None:
         """Queue a fixed-width value, to be packed together with its neighbours."""
-        self.pending.append((expression, code))
+        self.pending.append(Piece(expression, code))
+
+    def put_length(self, length: str, code: str) -> None:
+        """Queue a length or count; in flexible versions `length` is one more than it."""
+        self.pending.append(Piece(length, "B" if self.flexible else code, varint=self.flexible))
 
     def put_chunk(self, expression: str) -> None:
         """Queue bytes that follow what is queued already."""
@@ -73,16 +89,46 @@ class EncoderCompiler:
 
     def flush(self) -> None:
         """Pack the queued values into one chunk."""
-        if self.pending:
-            self.chunks.append(self.packed(self.pending))
-            self.pending = []
+        pieces, self.pending = self.pending, []
+        varints = [piece.expression for piece in pieces if piece.varint]
+        if varints:
+            narrow = " and ".join(f"{length} < 128" for length in varints)
+            self.chunks.append(f"{self.packed(pieces)} if {narrow} else {self.widened(pieces)}")
+        elif pieces:
+            self.chunks.append(self.packed(pieces))
 
-    def packed(self, values: list[tuple[str, str]]) -> str:
-        codes = "".join(code for _, code in values)
-        if codes.strip("x") == "":
+    def packed(self, pieces: list["Piece"]) -> str:
+        """The expression that packs pieces with one call, taking varints for single bytes."""
+        lengths = [piece.series for piece in pieces if piece.series]
+        codes = [piece.code for piece in pieces]
+        if set(codes) == {"x"}:
             return repr(bytes(len(codes)))
-        arguments = ", ".join(expression for expression, code in values if code != "x")
-        return f"{self.source.layout(codes, 'pack')}({arguments})"
+        if lengths:
+            shapes = [f"*{piece.code}" if piece.series else piece.code for piece in pieces]
+            pack = f"packs_{'_'.join(shapes)}".replace("*", "n").replace("?", "B_")
+            if pack not in self.source.namespace:
+                self.source.namespace[pack] = primitives.SeriesPackers(shapes, int(self.flexible))
+            pack = f"{pack}[{', '.join(lengths)}]"
+        else:
+            pack = self.source.layout("".join(codes), "pack")
+        arguments = (piece.expression for piece in pieces if piece.code != "x")
+        return f"{pack}({', '.join(arguments)})"
+
+    def widened(self, pieces: list["Piece"]) -> str:
+        """The expression that joins pieces of which a varint has more than one byte."""
+        parts: list[str] = []
+        between: list[Piece] = []
+        for piece in pieces:
+            if piece.varint:
+                if between:
+                    parts.append(self.packed(between))
+                    between = []
+                parts.append(f"write_uvarint({piece.expression})")
+            else:
+                between.append(piece)
+        if between:
+            parts.append(self.packed(between))
+        return " + ".join(parts)
 
     def put_out(self) -> None:
         """Hand the queued chunks to the list of output, as every branch and loop needs it."""
@@ -136,19 +182,6 @@ class EncoderCompiler:
                 self.write_struct(owner, field.struct)
         else:
             self.write_sized(value, field.kind, nullable)
-
-    def put_length(self, length: str, code: str) -> None:
-        """Put a length or count; in flexible versions `length` is already the length plus one."""
-        if not self.flexible:
-            self.put(length, code)
-            return
-        wide = f"write_uvarint({length})"
-        if self.pending:
-            wide = f"{self.packed(self.pending)} + {wide}"
-        self.put(length, "B")
-        narrow = self.packed(self.pending)
-        self.pending = []
-        self.chunks.append(f"{narrow} if {length} < 128 else {wide}")
 
     def write_sized(self, value: str, kind: Kind, nullable: bool) -> None:
         """Put a string or bytes."""
@@ -206,6 +239,7 @@ class EncoderCompiler:
     def write_array(self, value: str, field: Field, nullable: bool) -> None:
         source = self.source
         items, count = source.new_name("items"), source.new_name("n")
+        length = source.new_name("n") if nullable and field.element in FIXED else count
         source.line(f"{items} = {value}")
         more = " + 1" if self.flexible else ""
         if nullable:
@@ -215,10 +249,11 @@ class EncoderCompiler:
             source.line(f"{count} = len({items}){more}")
         self.put_length(count, "i")
         if field.element in FIXED:
-            code = field.element.value
-            source.namespace[f"runs_of_{code}"] = run_writers(code)
-            run = f"runs_of_{code}[len({items})](*{items})"
-            self.put_chunk(f'{run} if {items} else b""' if nullable else run)
+            if nullable:
+                # A null list is written like an empty one, after a count that tells it apart.
+                source.line(f"{items} = {items} or ()")
+                source.line(f"{length} = len({items}){more}")
+            self.pending.append(Piece(f"*{items}", field.element.value, series=length))
             return
         self.put_out()
         if nullable:
@@ -268,11 +303,3 @@ def differs_from_default(value: str, field: Field) -> str:
     if default in ("''", "b''", "[]", "0", "False"):
         return value
     return f"{value} != {default}"
-
-
-_RUN_WRITERS: dict[str, primitives.RunWriters] = {}
-
-
-def run_writers(code: str) -> primitives.RunWriters:
-    """The writers of runs of one type, shared by all encoders."""
-    return _RUN_WRITERS.setdefault(code, primitives.RunWriters(code))
