@@ -45,36 +45,33 @@ class FaultyFiles(Files):
         self.space_left: int | None = None
         # Every call that went through, as (operation, path).
         self.calls: list[tuple[str, str]] = []
-        self._paths: dict[int, str] = {}
 
     def open(self, path: AnyPath, flags: int) -> Descriptor:
         self._meet("open", str(path))
-        descriptor = super().open(path, flags)
-        self._paths[descriptor.fileno()] = str(path)
-        return descriptor
+        return super().open(path, flags)
 
-    def pread(self, fd: int, length: int, position: int) -> bytes:
-        self._meet("pread", self._paths[fd])
-        return super().pread(fd, length, position)
+    def pread(self, file: Descriptor, length: int, position: int) -> bytes:
+        self._meet("pread", file.path)
+        return super().pread(file, length, position)
 
-    def pwrite(self, fd: int, data: Buffer, position: int) -> int:
-        self._meet("pwrite", self._paths[fd])
+    def pwrite(self, file: Descriptor, data: Buffer, position: int) -> int:
+        self._meet("pwrite", file.path)
         fitting = self._take_space(len(data))
-        return super().pwrite(fd, memoryview(data)[:fitting], position)
+        return super().pwrite(file, memoryview(data)[:fitting], position)
 
-    def truncate(self, fd: int, length: int) -> None:
-        self._meet("truncate", self._paths[fd])
-        super().truncate(fd, length)
+    def truncate(self, file: Descriptor, length: int) -> None:
+        self._meet("truncate", file.path)
+        super().truncate(file, length)
 
-    def allocate(self, fd: int, position: int, length: int) -> None:
-        self._meet("allocate", self._paths[fd])
+    def allocate(self, file: Descriptor, position: int, length: int) -> None:
+        self._meet("allocate", file.path)
         if self._take_space(length) < length:
             raise _full_disk()
-        super().allocate(fd, position, length)
+        super().allocate(file, position, length)
 
-    def sync(self, fd: int) -> None:
-        self._meet("sync", self._paths[fd])
-        super().sync(fd)
+    def sync(self, file: Descriptor) -> None:
+        self._meet("sync", file.path)
+        super().sync(file)
 
     def replace(self, source: AnyPath, target: AnyPath) -> None:
         self._meet("replace", str(target))

@@ -23,24 +23,25 @@ class Descriptor:
     been closed, evicted or deleted meanwhile.
     """
 
-    __slots__ = ("_fd", "_files")
+    __slots__ = ("_fd", "_files", "path")
 
-    def __init__(self, files: "Files", fd: int) -> None:
+    def __init__(self, files: "Files", fd: int, path: str) -> None:
         self._files = files
         self._fd = fd
+        self.path = path
 
     def fileno(self) -> int:
         return self._fd
 
     def read(self, length: int, position: int) -> bytes:
         """Up to `length` bytes from `position`; fewer only where the file ends."""
-        data = self._files.pread(self._fd, length, position)
+        data = self._files.pread(self, length, position)
         if len(data) in (length, 0):
             return data
         parts = [data]
         received = len(data)
         while received < length:
-            data = self._files.pread(self._fd, length - received, position + received)
+            data = self._files.pread(self, length - received, position + received)
             if not data:
                 break
             parts.append(data)
@@ -49,7 +50,7 @@ class Descriptor:
 
     def __del__(self) -> None:
         if self._fd >= 0:
-            self._files.close(self._fd)
+            os.close(self._fd)
 
 
 class FileSlice:
@@ -79,32 +80,28 @@ class Files:
     """System calls on files, one method each."""
 
     def open(self, path: AnyPath, flags: int) -> Descriptor:
-        return Descriptor(self, os.open(path, flags | os.O_CLOEXEC, 0o644))
+        return Descriptor(self, os.open(path, flags | os.O_CLOEXEC, 0o644), str(path))
 
-    def close(self, fd: int) -> None:
-        os.close(fd)
+    def pread(self, file: Descriptor, length: int, position: int) -> bytes:
+        return os.pread(file.fileno(), length, position)
 
-    def pread(self, fd: int, length: int, position: int) -> bytes:
-        return os.pread(fd, length, position)
+    def pwrite(self, file: Descriptor, data: Buffer, position: int) -> int:
+        return os.pwrite(file.fileno(), data, position)
 
-    def pwrite(self, fd: int, data: Buffer, position: int) -> int:
-        return os.pwrite(fd, data, position)
+    def truncate(self, file: Descriptor, length: int) -> None:
+        os.ftruncate(file.fileno(), length)
 
-    def truncate(self, fd: int, length: int) -> None:
-        os.ftruncate(fd, length)
-
-    def allocate(self, fd: int, position: int, length: int) -> None:
+    def allocate(self, file: Descriptor, position: int, length: int) -> None:
         """Have the file system set blocks aside, so that a mapped write cannot meet a full disk."""
         if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(fd, position, length)
+            os.posix_fallocate(file.fileno(), position, length)
 
-    def sync(self, fd: int) -> None:
-        os.fsync(fd)
+    def sync(self, file: Descriptor) -> None:
+        os.fsync(file.fileno())
 
     def sync_directory(self, directory: AnyPath) -> None:
         """Make renames and new names in a directory durable."""
-        descriptor = self.open(directory, os.O_RDONLY)
-        self.sync(descriptor.fileno())
+        self.sync(self.open(directory, os.O_RDONLY))
 
     def replace(self, source: AnyPath, target: AnyPath) -> None:
         os.replace(source, target)
@@ -145,9 +142,9 @@ class Files:
         view = memoryview(data)
         position = 0
         while position < len(view):
-            position += self.pwrite(descriptor.fileno(), view[position:], position)
+            position += self.pwrite(descriptor, view[position:], position)
         if durable:
-            self.sync(descriptor.fileno())
+            self.sync(descriptor)
 
     def replace_whole(self, path: AnyPath, data: Buffer, *, durable: bool = True) -> None:
         """Replace a file's content so that a crash leaves either the old or the new one."""
@@ -162,4 +159,4 @@ class Files:
         return descriptor.read(os.fstat(descriptor.fileno()).st_size, 0)
 
 
-EMPTY_SLICE: Final = FileSlice(Descriptor(Files(), -1), 0, 0)
+EMPTY_SLICE: Final = FileSlice(Descriptor(Files(), -1, ""), 0, 0)

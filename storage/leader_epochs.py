@@ -126,7 +126,7 @@ class LeaderEpochs:
         self._is_synced = True
         try:
             descriptor = self._files.open(self.path, os.O_RDONLY)
-            self._files.sync(descriptor.fileno())
+            self._files.sync(descriptor)
             self._files.sync_directory(self.directory)
         except OSError:
             self._is_synced = False

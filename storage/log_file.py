@@ -56,7 +56,7 @@ class LogFile:
         files = self._environment.files
         descriptor = files.open(self.path(), _CREATE_FLAGS)
         if preallocated_bytes:
-            files.truncate(descriptor.fileno(), preallocated_bytes)
+            files.truncate(descriptor, preallocated_bytes)
             self._is_preallocated = True
         self._hold(descriptor)
 
@@ -66,21 +66,21 @@ class LogFile:
         length = len(data)
         files = self._environment.files
         self.recently_used = True
-        fd = (self._descriptor or self._open()).fileno()
+        file = self._descriptor or self._open()
         try:
-            written = files.pwrite(fd, data, position)
+            written = files.pwrite(file, data, position)
             while written < length:
                 rest = memoryview(data)[written:]
-                written += files.pwrite(fd, rest, position + written)
+                written += files.pwrite(file, rest, position + written)
         except OSError:
             # Making a file shorter needs no disk space.
-            files.truncate(fd, position)
+            files.truncate(file, position)
             raise
         self.size = position + length
 
     def cut(self, size: int) -> None:
         """Make the file shorter, or drop what was preallocated behind its end."""
-        self._environment.files.truncate(self.descriptor().fileno(), size)
+        self._environment.files.truncate(self.descriptor(), size)
         self.size = size
         self._is_preallocated = False
 
@@ -88,7 +88,7 @@ class LogFile:
         """Bring the file and its name to the disk; may run in a thread."""
         files = self._environment.files
         descriptor = self._descriptor or files.open(self.path(), os.O_RDWR)
-        files.sync(descriptor.fileno())
+        files.sync(descriptor)
         if not self._is_name_synced:
             files.sync_directory(self.directory)
             self._is_name_synced = True

@@ -63,7 +63,7 @@ class MappedIndex:
     def create(self) -> None:
         """Make the file anew: preallocated, without entries."""
         descriptor = self._environment.files.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-        self._environment.files.truncate(descriptor.fileno(), self.max_bytes)
+        self._environment.files.truncate(descriptor, self.max_bytes)
         self._file_size = self.max_bytes
         self.entries = 0
         self.is_torn = False
@@ -111,7 +111,7 @@ class MappedIndex:
         """
         files = self._environment.files
         descriptor = files.open(self.path, os.O_RDWR)
-        files.sync(descriptor.fileno())
+        files.sync(descriptor)
 
     def keep_entries(self, count: int) -> None:
         """Drop all entries but the first `count`."""
@@ -135,7 +135,7 @@ class MappedIndex:
         if size != self._file_size:
             files = self._environment.files
             descriptor = files.open(self.path, os.O_RDWR | os.O_CREAT)
-            files.truncate(descriptor.fileno(), size)
+            files.truncate(descriptor, size)
             self._file_size = size
 
     def _open_map(self, size: int) -> mmap.mmap:
@@ -150,7 +150,7 @@ class MappedIndex:
         files = self._environment.files
         descriptor = files.open(self.path, os.O_RDWR)
         target = min(-(-end // _ALLOCATION_STEP) * _ALLOCATION_STEP, self.max_bytes)
-        files.allocate(descriptor.fileno(), self._allocated, target - self._allocated)
+        files.allocate(descriptor, self._allocated, target - self._allocated)
         self._allocated = target
 
     def _first_warm_entry(self) -> int:

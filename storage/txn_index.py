@@ -67,9 +67,9 @@ class TxnIndex:
         files = self._environment.files
         descriptor = files.open(self.path, os.O_RDWR | os.O_CREAT)
         data = _ENTRY.pack(_VERSION, *aborted)
-        written = files.pwrite(descriptor.fileno(), data, self._size)
+        written = files.pwrite(descriptor, data, self._size)
         if written != len(data):
-            files.truncate(descriptor.fileno(), self._size)
+            files.truncate(descriptor, self._size)
             raise OSError(f"Only {written} of {len(data)} bytes fit into {self.path}")
         self._size += len(data)
         entries.append(aborted)
@@ -111,11 +111,11 @@ class TxnIndex:
         """Bring the entries to the disk; may run in a thread."""
         if self.exists:
             files = self._environment.files
-            files.sync(files.open(self.path, os.O_RDWR).fileno())
+            files.sync(files.open(self.path, os.O_RDWR))
 
     def _resize(self, size: int) -> None:
         files = self._environment.files
-        files.truncate(files.open(self.path, os.O_RDWR).fileno(), size)
+        files.truncate(files.open(self.path, os.O_RDWR), size)
         self._size = size
 
     def _read(self) -> list[AbortedTransaction]:
