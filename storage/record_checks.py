@@ -176,28 +176,48 @@ def _check_target_magic(batch: Batch, target_magic: int) -> None:
 
 
 def check_records(batches: list[Batch], rules: RecordRules, now_ms: int) -> CheckedRecords:
-    """Open the batches and judge each record; faults are gathered per batch, then raised."""
+    """Open the batches and judge each record; the first batch with faults is refused."""
     records: list[Record] = []
-    max_timestamp = NO_TIMESTAMP
     for batch in batches:
-        opened = _wrapped_records(batch) if _is_wrapper(batch) else iter_records(batch)
-        faults: list[RecordFault] = []
-        has_timestamp_fault = False
-        for index, record in enumerate(opened):
-            if rules.is_compacted and record.key is None:
-                faults.append(RecordFault(index, "A compacted topic needs a key in each record"))
-            elif fault := _timestamp_fault(record.timestamp, batch, rules, now_ms):
-                faults.append(RecordFault(index, fault))
-                has_timestamp_fault = True
-            max_timestamp = max(max_timestamp, record.timestamp)
-            records.append(record)
-        if has_timestamp_fault:
-            raise InvalidTimestampError("Records have timestamps that are not accepted", faults)
-        if faults:
-            raise InvalidRecordError("Records are not accepted", faults)
+        opened = list(_wrapped_records(batch) if _is_wrapper(batch) else iter_records(batch))
+        if _is_suspicious(opened, batch, rules, now_ms):
+            _refuse_faults(opened, batch, rules, now_ms)
+        records += opened
     if not records:
         raise InvalidRecordError("There is no record to append")
-    return CheckedRecords(records, max_timestamp, _numbering_can_be_kept(batches, records))
+    return CheckedRecords(
+        records,
+        max(NO_TIMESTAMP, max(record.timestamp for record in records)),
+        _numbering_can_be_kept(batches, records),
+    )
+
+
+def _is_suspicious(records: list[Record], batch: Batch, rules: RecordRules, now_ms: int) -> bool:
+    """Whether any record may have a fault: one quick look at all instead of a long one at each."""
+    if batch.header.attributes & LOG_APPEND_TIME_FLAG:
+        return True
+    if rules.is_compacted and any(record.key is None for record in records):
+        return True
+    if rules.timestamp_difference_max_ms == ANY_TIMESTAMP_DIFFERENCE:
+        return False
+    earliest = now_ms - rules.timestamp_difference_max_ms
+    latest = now_ms + rules.timestamp_difference_max_ms
+    return any(not earliest <= record.timestamp <= latest for record in records)
+
+
+def _refuse_faults(records: list[Record], batch: Batch, rules: RecordRules, now_ms: int) -> None:
+    faults: list[RecordFault] = []
+    has_timestamp_fault = False
+    for index, record in enumerate(records):
+        if rules.is_compacted and record.key is None:
+            faults.append(RecordFault(index, "A compacted topic needs a key in each record"))
+        elif fault := _timestamp_fault(record.timestamp, batch, rules, now_ms):
+            faults.append(RecordFault(index, fault))
+            has_timestamp_fault = True
+    if has_timestamp_fault:
+        raise InvalidTimestampError("Records have timestamps that are not accepted", faults)
+    if faults:
+        raise InvalidRecordError("Records are not accepted", faults)
 
 
 def _is_wrapper(batch: Batch) -> bool:
