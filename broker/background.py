@@ -1,12 +1,13 @@
-"""Work that recurs: checkpoints, flushes, retention. It runs in threads, never on the loop."""
+"""Work that recurs: checkpoints and flushes in threads, short decisions on the loop itself."""
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 logger = logging.getLogger(__name__)
 
-LONGEST_SLEEP_SECONDS = 24 * 3600.0
+# Kafka writes "never" as the largest number there is.
+LONGEST_INTERVAL_MS = 100 * 365 * 24 * 3600 * 1000
 
 
 class BackgroundTasks:
@@ -16,8 +17,20 @@ class BackgroundTasks:
         self._tasks: list[asyncio.Task[None]] = []
 
     def every(self, name: str, interval_ms: int, work: Callable[[], object]) -> None:
-        """Run `work` in a thread after each interval, until stopped; a failure is logged."""
-        self._tasks.append(asyncio.create_task(self._repeat(name, interval_ms, work), name=name))
+        """Run `work`, which may wait for the disk, in a thread after each interval."""
+
+        async def in_thread() -> None:
+            await asyncio.to_thread(work)
+
+        self._start(name, interval_ms, in_thread)
+
+    def every_on_loop(self, name: str, interval_ms: int, work: Callable[[], object]) -> None:
+        """Run `work`, which must be short and alone with the logs, after each interval."""
+
+        async def on_loop() -> None:
+            work()
+
+        self._start(name, interval_ms, on_loop)
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -25,12 +38,16 @@ class BackgroundTasks:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
 
-    async def _repeat(self, name: str, interval_ms: int, work: Callable[[], object]) -> None:
-        while True:
-            await asyncio.sleep(min(interval_ms / 1000, LONGEST_SLEEP_SECONDS))
-            if interval_ms / 1000 > LONGEST_SLEEP_SECONDS:
-                continue
-            try:
-                await asyncio.to_thread(work)
-            except Exception:
-                logger.exception("%s failed; it is tried again in %d ms", name, interval_ms)
+    def _start(self, name: str, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
+        if interval_ms <= LONGEST_INTERVAL_MS:
+            task = asyncio.create_task(_repeat(name, interval_ms, work), name=name)
+            self._tasks.append(task)
+
+
+async def _repeat(name: str, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        await asyncio.sleep(interval_ms / 1000)
+        try:
+            await work()
+        except Exception:
+            logger.exception("%s failed; it is tried again in %d ms", name, interval_ms)

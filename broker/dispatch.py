@@ -107,7 +107,11 @@ def served_versions() -> list[ApiVersion]:
 class Dispatcher:
     """The callable that the socket server hands every request to."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self) -> None:
+        self._services: Services | None = None
+
+    def serve(self, services: Services) -> None:
+        """From now on requests can be handled; the socket server must not start before."""
         self._services = services
 
     def __call__(self, request: Request) -> Awaitable[None] | None:
@@ -129,6 +133,7 @@ class Dispatcher:
         self, handler: ApiHandler, context: RequestContext, message: Any
     ) -> Awaitable[None] | None:
         try:
+            assert self._services is not None
             outcome = handler.function(self._services, context, message)
         except Exception:
             outcome = _bug(handler, context, message)

@@ -50,6 +50,7 @@ class MetadataCache:
         self.brokers: dict[int, LiveBroker] = {}
         self._topics: dict[str, dict[int, UpdateMetadataPartitionState]] = {}
         self._on_topic_changed: list[Callable[[str], None]] = []
+        self._on_updated: list[Callable[[], None]] = []
 
     def __contains__(self, topic: str) -> bool:
         return topic in self._topics
@@ -81,6 +82,10 @@ class MetadataCache:
         """Be called with the name of each topic whose partitions an update has touched."""
         self._on_topic_changed.append(callback)
 
+    def on_updated(self, callback: Callable[[], None]) -> None:
+        """Be called after each update."""
+        self._on_updated.append(callback)
+
     def update(self, request: UpdateMetadataRequest) -> list[tuple[str, int]]:
         """Take an update in; returns the partitions that it says are being deleted."""
         self.controller_id = max(request.controller_id, -1)
@@ -97,6 +102,8 @@ class MetadataCache:
         for topic in changed:
             for callback in self._on_topic_changed:
                 callback(topic)
+        for updated in self._on_updated:
+            updated()
         return deleted
 
     def _remove(self, topic: str, partition: int) -> None:

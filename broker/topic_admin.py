@@ -8,19 +8,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from controller.assignment import BrokerRack, InvalidAssignmentError, assign_replicas
-from controller.metadata_store import MetadataStore, TopicExistsError
-
 from broker.failures import ApiError
 from broker.metadata_cache import MetadataCache
 from broker.purgatory import Purgatory
 from broker.settings import Settings, SettingsError, TopicSettings
 from broker.topic_names import check_collision, check_name, is_internal
+from controller.assignment import (
+    BrokerRack,
+    InvalidAssignmentError,
+    InvalidPartitionsError,
+    InvalidReplicationFactorError,
+    assign_replicas,
+)
+from controller.metadata_store import MetadataStore, TopicExistsError
 from network.protocol import ErrorCode
 
 logger = logging.getLogger(__name__)
 
 USE_DEFAULT = -1
+
+ASSIGNMENT_FAILURES: dict[type[InvalidAssignmentError], ErrorCode] = {
+    InvalidAssignmentError: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    InvalidPartitionsError: ErrorCode.INVALID_PARTITIONS,
+    InvalidReplicationFactorError: ErrorCode.INVALID_REPLICATION_FACTOR,
+}
 
 Assignment = Mapping[int, Sequence[int]]
 
@@ -101,21 +112,17 @@ class TopicAdmin:
             partitions = self._settings.num_partitions
         if replicas == USE_DEFAULT:
             replicas = self._settings.default_replication_factor
-        brokers = [BrokerRack(one.id, one.rack) for one in self._metadata.brokers.values()]
-        if partitions <= 0:
-            raise ApiError(
-                ErrorCode.INVALID_PARTITIONS, "The number of partitions must be larger than 0."
-            )
-        if not 0 < replicas <= len(brokers):
-            raise ApiError(
-                ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"Replication factor {replicas} needs as many live brokers, there are"
-                f" {len(brokers)}.",
-            )
         try:
-            return assign_replicas(brokers, partitions, replicas)
+            return assign_replicas(self._live_brokers(), partitions, replicas)
         except InvalidAssignmentError as error:
-            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, str(error)) from None
+            raise ApiError(ASSIGNMENT_FAILURES[type(error)], str(error)) from None
+
+    def _live_brokers(self) -> list[BrokerRack]:
+        """With their racks, if every one of them has one."""
+        live = [BrokerRack(one.id, one.rack) for one in self._metadata.brokers.values()]
+        if any(one.rack is None for one in live):
+            live = [BrokerRack(one.id) for one in live]
+        return sorted(live, key=lambda one: one.id)
 
     async def _write(self, topic: NewTopic, assignment: Assignment) -> None:
         try:

@@ -53,7 +53,12 @@ class TopicConfigs:
         self._settings = settings
         self._store = store
         self._known: dict[str, LogConfig] = {}
-        self.default = log_config(TopicSettings(settings, {}))
+        self.default = self.default_of(settings)
+
+    @staticmethod
+    def default_of(settings: Settings) -> LogConfig:
+        """What holds for a topic without settings of its own."""
+        return log_config(TopicSettings(settings, {}))
 
     async def load(self, topics: Iterable[str]) -> None:
         """Read the overrides of topics that are not known yet."""
@@ -80,7 +85,8 @@ class TopicConfigs:
 
 def log_config(topic: TopicSettings) -> LogConfig:
     """A topic's settings in the shape that the storage room knows."""
-    values = {field.name: getattr(topic, field.name) for field in fields(LogConfig)}
+    given = (field.name for field in fields(LogConfig) if field.init)
+    values = {name: getattr(topic, name) for name in given}
     values["cleanup_policy"] = frozenset(topic.cleanup_policy)
     return LogConfig(**values)
 

@@ -8,7 +8,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Iterable
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias
 
 MAX_GATHERED_BUFFERS = 64
 MAX_SENDFILE_BYTES = 8 << 20
@@ -17,16 +17,20 @@ MORE_FOLLOWS: int = getattr(socket, "MSG_MORE", 0)
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
-@runtime_checkable
+class OpenFile(Protocol):
+    def fileno(self) -> int: ...
+
+
 class FileRegion(Protocol):
     """Bytes of an open file that are to be sent without passing through Python."""
+
+    @property
+    def file(self) -> OpenFile: ...
 
     @property
     def position(self) -> int: ...
 
     def __len__(self) -> int: ...
-
-    def fileno(self) -> int: ...
 
 
 Part: TypeAlias = Buffer | FileRegion
@@ -104,7 +108,7 @@ class SendQueue:
         remaining = len(region) - self._region_sent
         offset = region.position + self._region_sent
         count = min(remaining, MAX_SENDFILE_BYTES)
-        sent = os.sendfile(sock.fileno(), region.fileno(), offset, count)
+        sent = os.sendfile(sock.fileno(), region.file.fileno(), offset, count)
         if sent == 0:
             raise TruncatedRegion(f"{remaining} bytes at {offset} are no longer in the file")
         self.pending_bytes -= sent

@@ -23,6 +23,7 @@ from network.protocol.messages.list_offsets import (
 )
 
 READ_COMMITTED = 1
+FIRST_VERSION_WITH_LEADER_EPOCH = 4
 FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 
 
@@ -87,7 +88,8 @@ def _look_up(
     if found is not None:
         result.timestamp = found.timestamp
         result.offset = found.offset
-        result.leader_epoch = found.leader_epoch
+        if context.api_version >= FIRST_VERSION_WITH_LEADER_EPOCH:
+            result.leader_epoch = found.leader_epoch
     return result
 
 

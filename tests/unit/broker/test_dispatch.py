@@ -18,7 +18,7 @@ from network.protocol.messages.api_versions import ApiVersionsRequest, ApiVersio
 from network.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from network.socket_server import ListenerEndpoint, NetworkLimits, SocketServer
 
-NO_SERVICES = cast("Services", None)
+NO_SERVICES = cast("Services", object())
 
 
 class Connection:
@@ -48,7 +48,9 @@ class Connection:
 @asynccontextmanager
 async def connected() -> AsyncIterator[Connection]:
     endpoint = ListenerEndpoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 0)
-    server = SocketServer([endpoint], NetworkLimits(), Dispatcher(NO_SERVICES))
+    dispatcher = Dispatcher()
+    dispatcher.serve(NO_SERVICES)
+    server = SocketServer([endpoint], NetworkLimits(), dispatcher)
     server.bind()
     server.start_processing()
     try:

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import IO
 
 import pytest
 
@@ -213,15 +214,12 @@ def test_requests_sent_before_the_peer_left_are_still_handled() -> None:
 
 @dataclass
 class Region:
-    file: int
+    file: IO[bytes]
     position: int
     length: int
 
     def __len__(self) -> int:
         return self.length
-
-    def fileno(self) -> int:
-        return self.file
 
 
 def test_file_regions_are_sent_between_buffers() -> None:
@@ -233,7 +231,7 @@ def test_file_regions_are_sent_between_buffers() -> None:
             file.flush()
 
             def send_file(request: Request) -> None:
-                region = Region(file.fileno(), 100, len(content) - 200)
+                region = Region(file, 100, len(content) - 200)
                 request.respond([SIZE_PREFIX.pack(len(region) + 8), b"head", region, b"tail"])
 
             async with serving(send_file) as server:
@@ -253,7 +251,7 @@ def test_truncated_file_closes_the_connection_instead_of_lying() -> None:
             file.flush()
 
             def send_file(request: Request) -> None:
-                request.respond([SIZE_PREFIX.pack(100), Region(file.fileno(), 0, 100)])
+                request.respond([SIZE_PREFIX.pack(100), Region(file, 0, 100)])
 
             async with serving(send_file) as server:
                 client = await Client.connect(server)

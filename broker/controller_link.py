@@ -1,0 +1,63 @@
+"""How the controller's requests reach a broker: by a plain call if it is this one."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from broker.dispatch import REGISTRY
+from broker.services import Services
+from controller.cluster import BrokerInfo
+from network.client import BrokerConnection
+from network.protocol.schema import Request, Response
+
+logger = logging.getLogger(__name__)
+
+
+class ControllerLink:
+    """Carries LeaderAndIsr, UpdateMetadata and StopReplica from the controller to brokers."""
+
+    def __init__(self, broker_id: int, listener_name: str) -> None:
+        self._broker_id = broker_id
+        self._listener_name = listener_name
+        self._services: Services | None = None
+        self._connections: dict[tuple[int, int], BrokerConnection] = {}
+
+    def serve(self, services: Services) -> None:
+        """From now on requests to this broker itself can be carried out."""
+        self._services = services
+
+    async def send(self, broker: BrokerInfo, request: Request) -> Response:
+        """Have a broker carry a request out. Raises OSError or ProtocolError where it fails."""
+        if broker.id == self._broker_id:
+            return await self._carry_out(request)
+        connection = await self._connection(broker)
+        return await connection.ask(request, REGISTRY[request.API_KEY].max_version)
+
+    async def close(self) -> None:
+        for connection in self._connections.values():
+            await connection.close()
+        self._connections.clear()
+
+    async def _carry_out(self, request: Request) -> Response:
+        if self._services is None:
+            raise ConnectionError("this broker is not ready for its controller's requests")
+        handler: Callable[..., Any] = REGISTRY[request.API_KEY].function
+        outcome = handler(self._services, None, request)
+        response: Response = await outcome if isinstance(outcome, Awaitable) else outcome
+        return response
+
+    async def _connection(self, broker: BrokerInfo) -> BrokerConnection:
+        """One connection per life of a broker, so that requests stay in order."""
+        key = (broker.id, broker.epoch)
+        connection = self._connections.get(key)
+        if connection is not None and connection.is_open:
+            return connection
+        for stale in [one for one in self._connections if one[0] == broker.id]:
+            await self._connections.pop(stale).close()
+        endpoint = broker.endpoint(self._listener_name)
+        if endpoint is None:
+            raise ConnectionError(f"broker {broker.id} has no listener {self._listener_name}")
+        connection = BrokerConnection(endpoint.host, endpoint.port, str(self._broker_id))
+        await connection.connect()
+        self._connections[key] = connection
+        return connection
