@@ -1,0 +1,261 @@
+"""One term of office: what a broker does between its election as controller and its resignation.
+
+Owns the picture of the cluster, the state machines and the channels of this term, and reacts to
+events, of which it is handed one at a time. Elections and sessions are controller.py's.
+"""
+
+import logging
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from controller import events, znodes
+from controller.channels import Channels, Send
+from controller.cluster import BrokerInfo, Replica, TopicPartition
+from controller.context import ControllerContext, PartitionState, ReplicaState
+from controller.fenced_store import FencedStore
+from controller.metadata_store import MetadataStore
+from controller.partition_states import PartitionStateMachine
+from controller.replica_states import ReplicaStateMachine
+from controller.request_batch import Enqueue, RequestBatch
+from network.protocol.errors import ErrorCode
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerOptions:
+    """The broker's settings that concern its controller."""
+
+    unclean_election: bool = False
+    inter_broker_listener: str | None = None
+
+
+class Term:
+    """The active controller."""
+
+    def __init__(
+        self,
+        controller_id: int,
+        store: MetadataStore,
+        fenced: FencedStore,
+        send: Send,
+        enqueue: Enqueue,
+        options: ControllerOptions,
+    ) -> None:
+        self._store = store
+        self._enqueue = enqueue
+        self._watched: set[str] = set()
+        self._channels = Channels(send)
+        self.context = ControllerContext(epoch=fenced.term.epoch)
+        self._batch = RequestBatch(
+            controller_id, self.context, self._channels, enqueue, options.inter_broker_listener
+        )
+        self._partitions = PartitionStateMachine(
+            self.context,
+            store,
+            fenced,
+            self._batch,
+            unclean_election=options.unclean_election,
+        )
+        self._replicas = ReplicaStateMachine(self.context, store, fenced, self._batch)
+
+    async def begin(self) -> None:
+        """Learn what there is, tell every broker its part, and have every partition led."""
+        self._watch_children(znodes.BROKER_IDS, events.BrokersChanged())
+        self._watch_children(znodes.TOPICS, events.TopicsChanged())
+        await self._read_cluster()
+        for broker in self.context.brokers.values():
+            self._channels.open(broker)
+        self._update_metadata(self.context.brokers, ())
+        await self._replicas.start()
+        await self._partitions.start()
+        logger.info(
+            "Ready to serve as the new controller with epoch %d: %d brokers, %d topics",
+            self.context.epoch,
+            len(self.context.brokers),
+            len(self.context.assignments),
+        )
+
+    async def end(self) -> None:
+        for path in self._watched:
+            self._store.client.unwatch(path)
+        self._watched.clear()
+        await self._channels.close_all()
+
+    async def _read_cluster(self) -> None:
+        context = self.context
+        context.brokers = await self._store.brokers()
+        await self._watch_brokers(context.brokers)
+        topics = await self._store.topics()
+        self._watch_topics(topics)
+        context.assignments = await self._store.assignments(sorted(topics))
+        context.leadership = await self._store.partition_states(list(context.partitions()))
+
+    # -- watches -----------------------------------------------------------------------------
+
+    def _watch_children(self, path: str, event: events.Event) -> None:
+        self._watched.add(path)
+        self._store.client.watch_children(path, lambda: self._enqueue(event))
+
+    def _watch_node(self, path: str, event: events.Event) -> None:
+        self._watched.add(path)
+        self._store.client.watch_node(path, lambda: self._enqueue(event))
+
+    def _unwatch(self, path: str) -> None:
+        self._watched.discard(path)
+        self._store.client.unwatch(path)
+
+    def _watch_topics(self, topics: Iterable[str]) -> None:
+        for topic in topics:
+            self._watch_node(znodes.topic(topic), events.PartitionsModified(topic))
+
+    async def _watch_brokers(self, brokers: Iterable[int]) -> None:
+        for broker in brokers:
+            self._watch_node(znodes.broker(broker), events.BrokerModified(broker))
+            await self._store.client.exists(znodes.broker(broker))
+
+    # -- brokers -----------------------------------------------------------------------------
+
+    async def on_brokers_changed(self, _: events.BrokersChanged) -> None:
+        registered = await self._store.brokers()
+        known = self.context.brokers
+        new = registered.keys() - known.keys()
+        dead = known.keys() - registered.keys()
+        bounced = {
+            broker
+            for broker in registered.keys() & known.keys()
+            if registered[broker].epoch > known[broker].epoch
+        }
+        if not (new or dead or bounced):
+            return
+        logger.info(
+            "Newly added brokers: %s, deleted brokers: %s, bounced brokers: %s, all live: %s",
+            *(sorted(ids) for ids in (new, dead, bounced, registered)),
+        )
+        if new:
+            await self._brokers_came([registered[one] for one in sorted(new)])
+        if bounced:
+            await self._brokers_went(bounced)
+            await self._brokers_came([registered[one] for one in sorted(bounced)])
+        if dead:
+            await self._brokers_went(dead)
+
+    async def on_broker_modified(self, event: events.BrokerModified) -> None:
+        known = self.context.brokers.get(event.broker)
+        now = await self._store.broker(event.broker)
+        if known is None or now is None or now.epoch != known.epoch:
+            return  # it came or went, of which there is an event of its own
+        if now.endpoints != known.endpoints:
+            self.context.brokers[event.broker] = now
+            self._update_metadata(self.context.brokers, ())
+
+    async def _brokers_came(self, brokers: Collection[BrokerInfo]) -> None:
+        """Tell newcomers everything, the others of the newcomers, and give them their replicas."""
+        context = self.context
+        others = list(context.brokers)
+        for broker in brokers:
+            context.brokers[broker.id] = broker
+            context.replicas_on_failed_disks.pop(broker.id, None)
+            self._channels.open(broker)
+        context.brokers = dict(sorted(context.brokers.items()))
+        newcomers = [broker.id for broker in brokers]
+        self._update_metadata(others, ())
+        self._update_metadata(newcomers, context.leadership)
+        await self._replicas.move(context.replicas_on(newcomers), ReplicaState.ONLINE)
+        await self._partitions.bring_online()
+        await self._watch_brokers(newcomers)
+
+    async def _brokers_went(self, brokers: Collection[int]) -> None:
+        context = self.context
+        for broker in brokers:
+            context.brokers.pop(broker, None)
+            context.shutting_down.discard(broker)
+            context.replicas_on_failed_disks.pop(broker, None)
+            self._channels.close(broker)
+            self._unwatch(znodes.broker(broker))
+        await self._replicas_went_offline(context.replicas_on(brokers))
+
+    async def _replicas_went_offline(self, replicas: list[Replica]) -> None:
+        """Find other leaders for what these have led, and take them out of sync."""
+        context = self.context
+        leaderless = [
+            partition
+            for partition, leadership in context.leadership.items()
+            if not context.is_online(leadership.leader, partition)
+            and not context.is_to_be_deleted(partition.topic)
+        ]
+        await self._partitions.move(leaderless, PartitionState.OFFLINE)
+        await self._partitions.bring_online()
+        await self._replicas.move(replicas, ReplicaState.OFFLINE)
+        if not leaderless:
+            self._update_metadata(context.brokers, ())
+
+    # -- topics ------------------------------------------------------------------------------
+
+    async def on_topics_changed(self, _: events.TopicsChanged) -> None:
+        topics = await self._store.topics()
+        for topic in self.context.topics - topics:
+            self._unwatch(znodes.topic(topic))
+            self.context.forget_topic(topic)
+        new = topics - self.context.topics
+        self._watch_topics(new)
+        added = await self._store.assignments(sorted(new))
+        self.context.assignments |= added
+        partitions = [one for topic in added for one in self.context.partitions_of(topic)]
+        if partitions:
+            logger.info("New topics: %s, %d partitions", sorted(added), len(partitions))
+            await self._partitions_came(partitions)
+
+    async def on_partitions_modified(self, event: events.PartitionsModified) -> None:
+        found = (await self._store.assignments([event.topic])).get(event.topic)
+        known = self.context.assignments.get(event.topic)
+        if found is None or known is None:
+            return  # the topic came or went, of which there is an event of its own
+        added = {number: one for number, one in found.items() if number not in known}
+        if added:
+            logger.info("New partitions of %s: %s", event.topic, sorted(added))
+            known |= added
+            await self._partitions_came([TopicPartition(event.topic, number) for number in added])
+
+    async def _partitions_came(self, partitions: list[TopicPartition]) -> None:
+        replicas = self.context.replicas(partitions)
+        await self._partitions.move(partitions, PartitionState.NEW)
+        await self._replicas.move(replicas, ReplicaState.NEW)
+        await self._partitions.move(partitions, PartitionState.ONLINE)
+        await self._replicas.move(replicas, ReplicaState.ONLINE)
+
+    # -- answers of brokers ------------------------------------------------------------------
+
+    async def on_update_metadata_answered(self, event: events.UpdateMetadataAnswered) -> None:
+        if event.response.error_code != ErrorCode.NONE:
+            code = ErrorCode(event.response.error_code)
+            logger.error("broker %d refused UpdateMetadata: %s", event.broker, code.name)
+
+    async def on_leader_and_isr_answered(self, event: events.LeaderAndIsrAnswered) -> None:
+        """Replicas on a disk that failed are offline; those that answer well are not any more."""
+        response, broker = event.response, event.broker
+        if response.error_code != ErrorCode.NONE:
+            code = ErrorCode(response.error_code)
+            logger.error("broker %d refused LeaderAndIsr: %s", broker, code.name)
+            return
+        codes = {
+            TopicPartition(one.topic_name, one.partition_index): one.error_code
+            for one in response.partition_errors
+        }
+        failed = {one for one, code in codes.items() if code == ErrorCode.KAFKA_STORAGE_ERROR}
+        well = {one for one, code in codes.items() if code == ErrorCode.NONE}
+        before = self.context.replicas_on_failed_disks.get(broker, set())
+        now = (before - well) | failed
+        if now:
+            self.context.replicas_on_failed_disks[broker] = now
+        else:
+            self.context.replicas_on_failed_disks.pop(broker, None)
+        if now - before:
+            logger.warning("broker %d has lost the replicas of %s", broker, sorted(now - before))
+            await self._replicas_went_offline([Replica(one, broker) for one in now - before])
+
+    def _update_metadata(
+        self, brokers: Iterable[int], partitions: Iterable[TopicPartition]
+    ) -> None:
+        self._batch.add_update_metadata(brokers, partitions)
+        self._batch.send()
