@@ -12,8 +12,6 @@ import socket
 import time
 from collections.abc import Callable
 
-from controller.controller import Controller
-
 from broker import handlers
 from broker.background import BackgroundTasks
 from broker.controller_link import ControllerLink
@@ -30,9 +28,11 @@ from broker.states import BrokerState
 from broker.topic_admin import TopicAdmin
 from broker.topic_configs import TopicConfigs
 from controller.cluster import BrokerInfo, Endpoint
+from controller.controller import Controller
 from controller.embedded_zookeeper import EmbeddedZooKeeper, EmbeddedZooKeeperError
 from controller.metadata_store import BrokerRegisteredError, MetadataStore
 from controller.session_file import SessionFile
+from controller.term import ControllerOptions
 from controller.zookeeper import ZooKeeperClient, ZooKeeperError
 from network.socket_server import BindError, ListenerEndpoint, NetworkLimits, SocketServer
 from storage.errors import StorageError
@@ -162,7 +162,16 @@ class BrokerServer:
         link.serve(services)
         self._dispatcher.serve(services)
         self._stops.push_async_callback(link.close)
-        controller = Controller(store, info, link.send)
+        controller = Controller(
+            store,
+            info,
+            link.send,
+            options=ControllerOptions(
+                unclean_election=self._settings.unclean_leader_election_enable,
+                inter_broker_listener=self._settings.inter_broker_listener,
+            ),
+            on_registered=services.registered_anew,
+        )
         await controller.start()
         self._stops.push_async_callback(controller.stop)
         self._start_background(logs)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from broker.metadata_cache import MetadataCache
 from broker.replica_manager import ReplicaManager
 from broker.settings import Settings
+from controller.cluster import BrokerInfo
 from network.protocol import ErrorCode
 
 if TYPE_CHECKING:
@@ -38,3 +39,7 @@ class Services:
             return ErrorCode.STALE_CONTROLLER_EPOCH
         self.replicas.controller_epoch = controller_epoch
         return ErrorCode.NONE
+
+    def registered_anew(self, info: BrokerInfo) -> None:
+        """The session had expired; from now on requests for the earlier epoch are stale."""
+        self.broker_epoch = info.epoch
