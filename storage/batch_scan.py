@@ -58,9 +58,11 @@ def find_batch(
 ) -> FoundBatch | None:
     """The first batch from `position` on whose last offset is not below `offset`.
 
-    `indexed_offset` is what an index says of that position; a batch there that begins after it
-    shows that the index is wrong.
+    `indexed_offset` is what an index says of that position, if one does; that there is no batch,
+    or one that begins after that offset, shows that the index is wrong.
     """
+    if indexed_offset is not None and not 0 <= position <= max(end - SHORTEST_MESSAGE, 0):
+        raise _wrong_index(indexed_offset, position)
     while end - position >= SHORTEST_MESSAGE:
         chunk = descriptor.read(min(_LOOKUP_CHUNK, end - position), position)
         at = 0
@@ -69,8 +71,8 @@ def find_batch(
             if length <= 0 or not MAGIC_0 <= magic <= MAGIC_2:
                 raise CorruptRecordError(f"There is no batch at position {position + at}")
             if indexed_offset is not None:
-                if position and last_offset > indexed_offset:
-                    raise CorruptIndexError(f"Offset {indexed_offset} is not at {position}")
+                if position and (last_offset > indexed_offset or length > end - position):
+                    raise _wrong_index(indexed_offset, position)
                 indexed_offset = None
             if magic == MAGIC_2:
                 if len(chunk) - at < BATCH_HEADER_SIZE:
@@ -86,6 +88,10 @@ def find_batch(
             return None
         position += at
     return None
+
+
+def _wrong_index(offset: int, position: int) -> CorruptIndexError:
+    return CorruptIndexError(f"Offset {offset} is not at position {position}")
 
 
 def scan_headers(descriptor: Descriptor, start: int, end: int) -> Iterator[tuple[int, BatchHeader]]:

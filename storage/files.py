@@ -5,6 +5,8 @@ tests can put `FaultyFiles` (faulty_files.py) in place of `Files`. Must not know
 record layouts.
 """
 
+import errno
+import logging
 import os
 import shutil
 from collections.abc import Iterator
@@ -14,6 +16,8 @@ from typing import Final
 
 Buffer = bytes | bytearray | memoryview
 AnyPath = str | Path
+
+logger = logging.getLogger(__name__)
 
 
 class Descriptor:
@@ -157,6 +161,17 @@ class Files:
     def read_whole(self, path: AnyPath) -> bytes:
         descriptor = self.open(path, os.O_RDONLY)
         return descriptor.read(os.fstat(descriptor.fileno()).st_size, 0)
+
+
+@contextmanager
+def unless_disk_is_full(what: str) -> Iterator[None]:
+    """Go on without something that is only of use, if there is no space for it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        logger.warning("%s is left out: %s", what, error)
 
 
 EMPTY_SLICE: Final = FileSlice(Descriptor(Files(), -1, ""), 0, 0)

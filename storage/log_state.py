@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from storage.environment import Environment
 from storage.errors import LogDirectoryError
+from storage.files import unless_disk_is_full
 from storage.leader_epochs import LeaderEpochs
 from storage.log_config import LogConfig
 from storage.producer_recovery import rebuild_producers
@@ -78,7 +79,8 @@ class LogState:
             if clean
             else max(min(recovery_point, self.end_offset), self.start_offset)
         )
-        self._fit_epochs()
+        with unless_disk_is_full(f"The list of leader epochs of {self.name}"):
+            self._fit_epochs()
         snapshots = Snapshots(files, str(self.directory), loaded.snapshot_offsets)
         self.producers = ProducerState(snapshots, self.environment.producer_expiration_ms)
         self._rebuild_producers(clean=clean)

@@ -92,9 +92,12 @@ class MappedIndex:
         self._allocated = self.size_in_bytes
 
     def reset(self) -> None:
-        """Drop all entries and allocate the file anew."""
+        """Drop all entries; the blocks that they had are kept, for the disk may be full."""
         self.release()
-        self.create()
+        self._resize(self.max_bytes)
+        self.is_torn = False
+        self._allocated = 0
+        self.keep_entries(0)
 
     def release(self) -> None:
         """Unmap; the next use maps again."""

@@ -4,6 +4,7 @@ Owns which snapshot to start from and which segments to read again.
 """
 
 from storage.batch_scan import scan_headers
+from storage.files import unless_disk_is_full
 from storage.producer_state import ProducerState
 from storage.records.layout import MAGIC_2
 from storage.segment import Segment
@@ -29,7 +30,7 @@ def rebuild_producers(
     if magic < MAGIC_2 or (clean and state.snapshots.latest is None):
         for offset in (*bases, end_offset):
             state.end_offset = offset
-            state.take_snapshot()
+            _take_snapshot(state)
         return
     was_empty = state.is_empty and state.end_offset >= end_offset
     state.reload(start_offset, end_offset, now_ms)
@@ -37,10 +38,15 @@ def rebuild_producers(
         for segment in segments.between(state.end_offset, end_offset):
             state.end_offset = max(segment.base_offset, state.end_offset, start_offset)
             if segment.base_offset in bases:
-                state.take_snapshot()
+                _take_snapshot(state)
             _replay(state, segment, end_offset)
     state.end_offset = end_offset
-    state.take_snapshot()
+    _take_snapshot(state)
+
+
+def _take_snapshot(state: ProducerState) -> None:
+    with unless_disk_is_full(f"Snapshot {state.snapshots.path(state.end_offset)}"):
+        state.take_snapshot()
 
 
 def _replay(state: ProducerState, segment: Segment, end_offset: int) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from storage.environment import Environment
 from storage.errors import CorruptIndexError, SegmentOverflowError
+from storage.files import unless_disk_is_full
 from storage.leader_epochs import LeaderEpochs
 from storage.log_config import INT64_MAX, LogConfig
 from storage.producer_recovery import rebuild_producers
@@ -70,7 +71,7 @@ class SegmentLoader:
         """Open all segments; `clean` says that the last stop left nothing to check."""
         segments = self._segments
         swaps = self._remove_leftovers()
-        self._splitting_overflows(self._open_segments)
+        self._splitting_overflows(lambda: self._open_segments(clean=clean))
         self._complete_swaps(swaps)
         if not clean:
             self._splitting_overflows(self._recover_unflushed)
@@ -113,7 +114,7 @@ class SegmentLoader:
             self._remove_indexes(offset, "")
         first_cleaned = min((name.offset for name in cleaned), default=INT64_MAX)
         valid = {offset for offset in swapped_logs if offset < first_cleaned}
-        for offset in swapped_logs - valid:
+        for offset in swapped - valid:
             self._remove_indexes(offset, SWAP_SUFFIX)
             self._remove(FileName(offset, LOG_KIND, SWAP_SUFFIX))
         for name in cleaned:
@@ -137,7 +138,7 @@ class SegmentLoader:
 
     # Opening
 
-    def _open_segments(self) -> None:
+    def _open_segments(self, *, clean: bool) -> None:
         files = self._list_files()
         bases = sorted(name.offset for name in files if name[1:] == (LOG_KIND, ""))
         self._snapshot_offsets = [name.offset for name in files if name.kind == SNAPSHOT_KIND]
@@ -146,11 +147,16 @@ class SegmentLoader:
             if name.kind in INDEX_KINDS and not name.suffix and name.offset not in known:
                 logger.warning("%s: removing %s, an index without segment", self.directory, name)
                 self._remove(name)
+        # What lies past the recovery point will be read whole after a crash in any case.
+        checked_before = INT64_MAX
+        if not clean:
+            checked_before = max((b for b in bases if b <= self.recovery_point), default=0)
         self._segments.remove(list(self._segments))
         for base_offset in bases:
             segment = self._segment(files, base_offset)
             try:
-                self._check_indexes(segment, files)
+                if base_offset < checked_before:
+                    self._check_indexes(segment, files)
             except CorruptIndexError as error:
                 logger.warning("%s: the segment is read and its indexes are rebuilt", error)
                 self._recover(segment)
@@ -185,7 +191,8 @@ class SegmentLoader:
         producers = self._producers_at(segment.base_offset)
         truncated = recover_segment(segment, self.config, producers, epochs)
         # So that the next segment's recovery, now or later, need not read this one again.
-        producers.take_snapshot()
+        with unless_disk_is_full(f"The snapshot after {segment}"):
+            producers.take_snapshot()
         return truncated
 
     def _end_of_active(self) -> int:

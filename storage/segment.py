@@ -22,7 +22,7 @@ from storage.log_file import LogFile
 from storage.records.batches import Batch, iter_records
 from storage.records.errors import CorruptRecordError
 from storage.records.layout import NO_TIMESTAMP, BatchHeader
-from storage.segment_files import SEGMENT_KINDS, SegmentSizes, segment_path
+from storage.segment_files import LOG_KIND, SEGMENT_KINDS, SegmentSizes, segment_path
 from storage.segment_indexes import SegmentIndexes
 
 logger = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ class Segment(LogFile):
         segment.create_file(config.segment_bytes if config.preallocate else 0)
         segment._largest = (NO_TIMESTAMP, base_offset)
         environment.files.unlink(segment.path("txnindex"))
-        segment.indexes.reset()
+        segment.indexes.create()
         return segment
 
     # Appending
@@ -361,10 +361,13 @@ class Segment(LogFile):
     def rename(self, directory: str, suffix: str) -> None:
         """Move the files to another suffix, or take note that their directory was renamed."""
         if suffix != self.suffix:
+            files = self._environment.files
             for kind in SEGMENT_KINDS:
-                if kind != "txnindex" or self.indexes.transactions.exists:
+                source = self.path(kind)
+                # A missing index is no loss; that of transactions seldom exists.
+                if kind == LOG_KIND or files.exists(source):
                     target = segment_path(directory, self.base_offset, kind, suffix)
-                    self._environment.files.replace(self.path(kind), target)
+                    files.replace(source, target)
         self.directory = directory
         self.suffix = suffix
         self.indexes.renamed(directory, suffix)

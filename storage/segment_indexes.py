@@ -40,13 +40,19 @@ class SegmentIndexes:
             self.times.entries >= self.times.max_entries - 1
         )
 
+    def create(self) -> None:
+        """Make new files, without entries."""
+        self.offsets.create()
+        self.times.create()
+        self.transactions.reset()
+
     def reset(self) -> None:
-        """Make the files anew, without entries."""
+        """Drop all entries."""
         self.reset_positions()
         self.transactions.reset()
 
     def reset_positions(self) -> None:
-        """Make the files anew that batches' headers tell everything of."""
+        """Drop the entries of those indexes that batches' headers tell everything of."""
         self.offsets.reset()
         self.times.reset()
 

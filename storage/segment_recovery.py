@@ -7,6 +7,7 @@ import logging
 
 from storage.batch_scan import scan_batches
 from storage.errors import SegmentOverflowError
+from storage.files import unless_disk_is_full
 from storage.leader_epochs import LeaderEpochs
 from storage.log_config import INT32_MAX, LogConfig
 from storage.producer_state import ProducerState
@@ -43,11 +44,13 @@ def recover_segment(
             if header.max_timestamp > segment.largest[0]:
                 segment.largest = (header.max_timestamp, last_offset)
             if valid_bytes - last_indexed > config.index_interval_bytes:
-                segment.indexes.append(last_offset, valid_bytes, segment.largest)
+                with unless_disk_is_full(f"An index entry of {segment}"):
+                    segment.indexes.append(last_offset, valid_bytes, segment.largest)
                 last_indexed = valid_bytes
             if header.magic >= MAGIC_2:
                 if epochs is not None and header.partition_leader_epoch > epochs.latest_epoch:
-                    epochs.assign(header.partition_leader_epoch, header.base_offset)
+                    with unless_disk_is_full(f"A leader epoch of {segment}"):
+                        epochs.assign(header.partition_leader_epoch, header.base_offset)
                 _replay(segment, producers, scanned.batch)
             valid_bytes += header.size_in_bytes
     except RecordDataError as error:
@@ -56,7 +59,8 @@ def recover_segment(
     if truncated:
         logger.warning("%s: its last %d bytes are cut off", segment, truncated)
         segment.truncate_bytes(valid_bytes)
-    segment.become_inactive()
+    with unless_disk_is_full(f"The last time index entry of {segment}"):
+        segment.become_inactive()
     return truncated
 
 

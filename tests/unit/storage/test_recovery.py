@@ -1,11 +1,18 @@
 """What a log makes of files that a crash or a bad disk left behind."""
 
+import contextlib
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from storage.log_config import LogConfig
-from tests.unit.storage.support import append_values, open_log, read_values
+from storage.batch_scan import scan_batches
+from storage.faulty_files import Fault, FaultyFiles
+from storage.log_config import INT32_MAX, LogConfig
+from storage.replacement import replace_segments
+from storage.segment import Segment
+from storage.segment_files import CLEANED_SUFFIX
+from tests.unit.storage.support import NOW, append_values, make_batch, open_log, read_values
 
 CONFIG = LogConfig(segment_bytes=1000, index_interval_bytes=100)
 
@@ -93,3 +100,91 @@ def test_interrupted_replacement_is_completed(tmp_path: Path) -> None:
     assert reopened_values(tmp_path) == records
     assert not list(directory.glob("*.swap"))
     assert not second.exists()
+
+
+@pytest.mark.parametrize("steps", range(20))
+def test_replacement_of_segments_survives_a_crash_at_every_rename(
+    tmp_path: Path, steps: int
+) -> None:
+    """Two segments are merged into one; the filesystem fails after some of the renames."""
+    records = write_log(tmp_path)
+    files = FaultyFiles()
+    log = open_log(tmp_path, CONFIG, files=files, clean=True)
+    old = list(log.segments)[:2]
+    merged = Segment.create(log.environment, str(log.directory), 0, CONFIG, CLEANED_SUFFIX)
+    for segment in old:
+        for scanned in scan_batches(segment.descriptor(), 0, segment.size):
+            header, data = scanned.batch
+            merged.append(
+                data,
+                header.base_offset,
+                header.last_offset,
+                header.max_timestamp,
+                header.last_offset,
+            )
+    merged.become_inactive()
+    files.faults.append(Fault("replace", skip=steps))
+    with contextlib.suppress(OSError):
+        replace_segments(log.environment, log.segments, [merged], old, 0)
+    for clean in (True, False):
+        assert reopened_values(tmp_path, clean=clean) == records
+    names = [path.name for path in (tmp_path / "topic-0").iterdir()]
+    assert not [name for name in names if name.endswith((".cleaned", ".swap"))]
+
+
+def test_segments_too_wide_for_their_index_are_split(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    directory = log.directory
+    log.close()
+    offsets = [0, 5, INT32_MAX + 10, INT32_MAX + 11, 3 * INT32_MAX]
+    batches = b"".join(make_batch(str(o).encode(), base_offset=o) for o in offsets)
+    (directory / f"{0:020d}.log").write_bytes(batches)
+    split = open_log(tmp_path)
+    split.update_high_watermark(split.end_offset)
+    assert [s.base_offset for s in split.segments] == [0, INT32_MAX + 10, 3 * INT32_MAX]
+    assert read_values(split) == [(offset, str(offset).encode()) for offset in offsets]
+
+
+@pytest.mark.parametrize("kind", ["index", "timeindex"])
+@pytest.mark.parametrize("seed", range(10))
+def test_flipped_bits_in_an_index_never_hide_records(tmp_path: Path, kind: str, seed: int) -> None:
+    log = open_log(tmp_path, CONFIG)
+    for number in range(30):
+        log.append_as_leader(make_batch(str(number).encode(), timestamp=NOW + number), 0)
+    log.close()
+    random = Random(seed)
+    for path in (tmp_path / "topic-0").glob(f"*.{kind}"):
+        data = bytearray(path.read_bytes())
+        for _ in range(3):
+            data[random.randrange(len(data))] ^= 1 << random.randrange(8)
+        path.write_bytes(data)
+    reopened = open_log(tmp_path, CONFIG, clean=True)
+    reopened.update_high_watermark(30)
+    for number in range(30):
+        assert read_values(reopened, number)[0] == (number, str(number).encode())
+        assert reopened.offset_for_timestamp(NOW + number) == (NOW + number, number, 0)
+
+
+def test_tail_that_is_no_batch_is_cut_even_after_a_clean_stop(tmp_path: Path) -> None:
+    records = write_log(tmp_path)
+    segment = last_segment(tmp_path)
+    segment.write_bytes(segment.read_bytes() + b"torn")
+    assert reopened_values(tmp_path, clean=True) == records
+    log = open_log(tmp_path, CONFIG, clean=True)
+    assert append_values(log, b"more") == [30]
+
+
+def test_segments_before_the_start_offset_are_dropped_if_the_log_ends_before_it(
+    tmp_path: Path,
+) -> None:
+    write_log(tmp_path)
+    log = open_log(tmp_path, CONFIG, start_offset=500)
+    assert (log.start_offset, log.end_offset) == (500, 500)
+    assert append_values(log, b"new") == [500]
+
+
+def test_what_recovery_found_sound_is_not_taken_to_be_on_the_disk(tmp_path: Path) -> None:
+    write_log(tmp_path)
+    log = open_log(tmp_path, CONFIG, recovery_point=12)
+    assert (log.end_offset, log.recovery_point) == (30, 12)
+    assert open_log(tmp_path, CONFIG, clean=True, recovery_point=12).recovery_point == 30
