@@ -7,11 +7,14 @@ tells what is written.
 """
 
 import gzip
+import json
 import shutil
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from kazoo.client import KazooClient
 
 from tests.fidelity.clients import consume, list_partitions
 from tests.fidelity.consumed import write_consumed
@@ -36,6 +39,7 @@ DECODERS = {
 }
 DUMPED_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 SETTLED_SECONDS = 2.0
+ELECTIONS_BETWEEN_PHASES = 3
 
 
 def make(release: str) -> None:
@@ -58,7 +62,9 @@ def write_logs(broker: KafkaBroker, target: Path) -> None:
     workload = Workload(supports_old_formats=broker.kafka.version == RELEASE_WITH_OLD_FORMATS)
     workload.first_phase(broker.bootstrap)
     wait_until_cleaned(broker.data, workload.compacted_topics)
-    broker.restart()
+    broker.stop()
+    raise_leader_epochs(broker.zookeeper_connect)
+    broker.start()
     workload.second_phase(broker.bootstrap)
     send_with_perf_tool(broker)
     wait_until_cleaned(broker.data, workload.compacted_topics)
@@ -68,6 +74,21 @@ def write_logs(broker: KafkaBroker, target: Path) -> None:
     for isolation in ("read_uncommitted", "read_committed"):
         read = consume(broker.bootstrap, partitions, isolation=isolation)
         write_consumed(target / f"{isolation}.json.gz", read)
+
+
+def raise_leader_epochs(zookeeper_connect: str) -> None:
+    """Let it look as if leaders had been elected meanwhile, which takes more than one broker."""
+    client = KazooClient(zookeeper_connect)
+    client.start()
+    try:
+        for topic in client.get_children("/brokers/topics"):
+            path = f"/brokers/topics/{topic}/partitions/0/state"
+            state = json.loads(client.get(path)[0])
+            state["leader_epoch"] += ELECTIONS_BETWEEN_PHASES
+            client.set(path, json.dumps(state).encode())
+    finally:
+        client.stop()
+        client.close()
 
 
 def send_with_perf_tool(broker: KafkaBroker) -> None:
