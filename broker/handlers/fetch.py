@@ -11,9 +11,11 @@
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 
 from broker.dispatch import RequestContext, handles
+from broker.failures import EXPECTED_FAILURES, ApiError, error_code
+from broker.old_clients import newest_magic, readable_records
 from broker.purgatory import DelayedOperation, Parked
 from broker.replica_manager import FetchParameters, FetchSpec, PartitionRead, ReplicaManager
 from broker.services import Services
@@ -25,7 +27,7 @@ from network.protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
-from storage.log import ReadIsolation
+from storage.log import LogRead, ReadIsolation
 from storage.txn_index import AbortedTransaction as StoredAbort
 
 logger = logging.getLogger(__name__)
@@ -33,6 +35,8 @@ logger = logging.getLogger(__name__)
 NO_SESSION = 0
 SESSIONLESS_EPOCHS = (-1, 0)
 READ_COMMITTED = 1
+LAST_VERSION_WITH_HARD_LIMITS = 2
+LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
 FIRST_VERSION_WITH_ZSTD = 10
 
 
@@ -50,7 +54,7 @@ def _error(request: FetchRequest, code: ErrorCode) -> FetchResponse:
     )
 
 
-@handles(ApiKey.FETCH, versions=(4, 11), on_error=_error)
+@handles(ApiKey.FETCH, versions=(0, 11), on_error=_error)
 def fetch(
     services: Services, context: RequestContext, request: FetchRequest
 ) -> FetchResponse | Parked[FetchResponse]:
@@ -58,7 +62,7 @@ def fetch(
         return _error(request, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     if request.session_epoch not in SESSIONLESS_EPOCHS:
         return _error(request, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-    parameters = _parameters(services, request)
+    parameters = _parameters(services, request, context.api_version)
     delayed = DelayedFetch(services.replicas, parameters, context.api_version)
     response = delayed.try_result()
     if response is not None:
@@ -104,24 +108,40 @@ class DelayedFetch(DelayedOperation[FetchResponse]):
     def _partition(self, read: PartitionRead) -> PartitionData:
         spec, data = read.spec, read.data
         if data is None:
-            return _failed(spec.partition, read.error)
-        if self._api_version < FIRST_VERSION_WITH_ZSTD and self._stores_zstd(spec):
-            return _failed(spec.partition, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+            return _failed(spec.partition, self._code_for_version(read.error))
+        try:
+            records = self._records(spec, data)
+        except EXPECTED_FAILURES as error:
+            return _failed(spec.partition, error_code(error))
         return PartitionData(
             partition_index=spec.partition,
             high_watermark=data.high_watermark,
             last_stable_offset=data.last_stable_offset,
             log_start_offset=data.start_offset,
             aborted_transactions=_aborted(data.aborted),
-            records=data.slice,
+            records=records,
         )
 
-    def _stores_zstd(self, spec: FetchSpec) -> bool:
+    def _code_for_version(self, code: ErrorCode) -> ErrorCode:
+        is_new_to_client = self._api_version <= LAST_VERSION_WITHOUT_STORAGE_ERROR
+        if code == ErrorCode.KAFKA_STORAGE_ERROR and is_new_to_client:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return code
+
+    def _records(self, spec: FetchSpec, data: LogRead) -> Sized:
+        """The slice itself, unless the client is too old for what is in it."""
+        if self._api_version >= FIRST_VERSION_WITH_ZSTD:
+            return data.slice
         log = self._replicas.partitions[spec.topic, spec.partition].log
-        return log.config.compression_type == "zstd"
+        if log.config.compression_type == "zstd":
+            raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        magic = newest_magic(self._api_version)
+        if magic is None:
+            return data.slice
+        return readable_records(log, data, spec.offset, spec.max_bytes, magic)
 
 
-def _parameters(services: Services, request: FetchRequest) -> FetchParameters:
+def _parameters(services: Services, request: FetchRequest, api_version: int) -> FetchParameters:
     if request.replica_id >= 0:
         isolation = ReadIsolation.LOG_END
     elif request.isolation_level == READ_COMMITTED:
@@ -135,6 +155,7 @@ def _parameters(services: Services, request: FetchRequest) -> FetchParameters:
         max_bytes=max_bytes,
         isolation=isolation,
         partitions=list(_specs(request)),
+        hard_max_bytes=api_version <= LAST_VERSION_WITH_HARD_LIMITS,
     )
 
 

@@ -26,12 +26,14 @@ from network.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from storage.records.errors import InvalidRecordError
-from storage.records.layout import BATCH_HEADER_SIZE, Codec, parse_batch_header
+from storage.records.layout import MAGIC_2, MAGIC_POSITION, Codec, parse_batch_header
 
 logger = logging.getLogger(__name__)
 
 VALID_ACKS = (-1, 0, 1)
 ALL_IN_SYNC = -1
+FIRST_VERSION_OF_MAGIC_2 = 3
+LAST_VERSION_WITHOUT_STORAGE_ERROR = 3
 FIRST_VERSION_WITH_ZSTD = 7
 ADMIN_CLIENT_ID = "__admin_client"
 
@@ -44,7 +46,8 @@ def _error(request: ProduceRequest, code: ErrorCode) -> ProduceResponse | Verdic
             TopicProduceResponse(
                 name=topic.name,
                 partition_responses=[
-                    _failure(one.index, ApiError(code)) for one in topic.partition_data
+                    PartitionProduceResponse(index=one.index, error_code=code, base_offset=-1)
+                    for one in topic.partition_data
                 ],
             )
             for topic in request.topic_data
@@ -52,7 +55,7 @@ def _error(request: ProduceRequest, code: ErrorCode) -> ProduceResponse | Verdic
     )
 
 
-@handles(ApiKey.PRODUCE, versions=(3, 8), on_error=_error)
+@handles(ApiKey.PRODUCE, versions=(0, 8), on_error=_error)
 def produce(
     services: Services, context: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | Parked[ProduceResponse] | Verdict:
@@ -90,21 +93,20 @@ def _append(
     data: PartitionProduceData,
 ) -> PartitionProduceResponse:
     try:
-        records = data.records
-        if not isinstance(records, memoryview):
-            raise ApiError(ErrorCode.INVALID_RECORD, "There are no records")
-        if context.api_version < FIRST_VERSION_WITH_ZSTD and _is_zstd(records):
-            raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        records = _checked_records(data, context.api_version)
         if is_internal(topic) and context.client_id != ADMIN_CLIENT_ID:
             raise ApiError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic}"
             )
+        if not len(records):
+            services.replicas.leader(topic, data.index)
+            return PartitionProduceResponse(index=data.index, base_offset=-1)
         info = services.replicas.append(topic, data.index, records, request.acks)
     except EXPECTED_FAILURES as error:
         logger.debug(
             "Produce to %s-%d by %r failed: %s", topic, data.index, context.client_id, error
         )
-        return _failure(data.index, error)
+        return _failure(data.index, error, context.api_version)
     return PartitionProduceResponse(
         index=data.index,
         base_offset=info.first_offset,
@@ -113,14 +115,26 @@ def _append(
     )
 
 
-def _is_zstd(records: memoryview) -> bool:
-    whole = len(records) >= BATCH_HEADER_SIZE
-    return whole and parse_batch_header(records).codec is Codec.ZSTD
+def _checked_records(data: PartitionProduceData, api_version: int) -> memoryview:
+    """The records, if they are of a kind that this version may send."""
+    records = data.records
+    if not isinstance(records, memoryview):
+        raise ApiError(ErrorCode.INVALID_RECORD, "There are no records")
+    is_batch = len(records) > MAGIC_POSITION and records[MAGIC_POSITION] == MAGIC_2
+    if not is_batch and api_version >= FIRST_VERSION_OF_MAGIC_2:
+        raise ApiError(ErrorCode.INVALID_RECORD, "Exactly one batch of magic 2 is allowed")
+    may_be_zstd = api_version >= FIRST_VERSION_WITH_ZSTD or not is_batch
+    if not may_be_zstd and parse_batch_header(records).codec is Codec.ZSTD:
+        raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    return records
 
 
-def _failure(index: int, error: Exception) -> PartitionProduceResponse:
+def _failure(index: int, error: Exception, api_version: int) -> PartitionProduceResponse:
+    code = error_code(error)
+    if code == ErrorCode.KAFKA_STORAGE_ERROR and api_version <= LAST_VERSION_WITHOUT_STORAGE_ERROR:
+        code = ErrorCode.NOT_LEADER_OR_FOLLOWER
     response = PartitionProduceResponse(
-        index=index, error_code=error_code(error), base_offset=-1, log_start_offset=-1
+        index=index, error_code=code, base_offset=-1, log_start_offset=-1
     )
     response.error_message = error.message if isinstance(error, ApiError) else str(error)
     if isinstance(error, InvalidRecordError):

@@ -33,9 +33,9 @@ from network.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from storage.records import Codec
+from storage.records import Codec, iter_batches
 from tests.support.broker import BrokerProcess
-from tests.support.raw_client import RawClient, make_batch, read_records
+from tests.support.raw_client import RawClient, make_batch, make_messages, read_records
 
 TIMESTAMP = 1_700_000_000_000
 LATEST, EARLIEST = -1, -2
@@ -167,8 +167,8 @@ def test_api_versions_lists_exactly_what_is_served(client: RawClient, version: i
     assert response.error_code == ErrorCode.NONE
     served = {one.api_key: (one.min_version, one.max_version) for one in response.api_keys}
     assert served == {
-        ApiKey.PRODUCE: (3, 8),
-        ApiKey.FETCH: (4, 11),
+        ApiKey.PRODUCE: (0, 8),
+        ApiKey.FETCH: (0, 11),
         ApiKey.LIST_OFFSETS: (0, 5),
         ApiKey.METADATA: (0, 9),
         ApiKey.LEADER_AND_ISR: (0, 4),
@@ -368,15 +368,14 @@ def test_created_topic_returns_its_settings_with_their_source(client: RawClient)
 # --- Produce and Fetch -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", range(3, 9))
+@pytest.mark.parametrize("version", range(9))
 def test_produce_assigns_offsets_in_order(client: RawClient, version: int) -> None:
     topic = new_topic(client)
     for number in range(3):
         result = produce(client, topic, make_batch(b"a", b"b"), version=version, acks=1)
         assert (result.error_code, result.base_offset) == (ErrorCode.NONE, 2 * number)
         assert result.log_append_time_ms == -1
-        if version >= 5:
-            assert result.log_start_offset == 0
+        assert result.log_start_offset == (0 if version >= 5 else -1)
 
 
 @pytest.mark.parametrize("version", range(4, 12))
@@ -388,6 +387,81 @@ def test_fetch_returns_what_was_produced(client: RawClient, version: int) -> Non
     assert data.error_code == ErrorCode.NONE
     assert values(data) == [b"first", b"second", b"third"]
     assert (data.high_watermark, data.last_stable_offset) == (3, 3)
+
+
+@pytest.mark.parametrize("version", range(4))
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4])
+def test_old_clients_get_the_format_that_they_know(
+    client: RawClient, version: int, codec: Codec
+) -> None:
+    topic = new_topic(client)
+    produce(client, topic, make_batch(b"first", b"second", codec=codec))
+    produce(client, topic, make_batch(b"third", codec=codec))
+    data = fetch(client, topic, 0, version=version)
+    assert isinstance(data.records, memoryview)
+    magic = 0 if version <= 1 else 1
+    assert {batch.header.magic for batch in iter_batches(data.records)} == {magic}
+    records = read_records(data.records)
+    assert [record.value for record in records] == [b"first", b"second", b"third"]
+    assert [record.offset for record in records] == [0, 1, 2]
+    timestamp = -1 if magic == 0 else TIMESTAMP
+    assert records[0].timestamp == timestamp
+    if codec is Codec.NONE:
+        inside = fetch(client, topic, 1, version=version)
+        assert values(inside) == [b"second", b"third"]
+
+
+@pytest.mark.parametrize("version", range(3))
+@pytest.mark.parametrize("magic", [0, 1])
+def test_old_messages_are_stored_in_the_topics_format(
+    client: RawClient, version: int, magic: int
+) -> None:
+    topic = new_topic(client)
+    messages = make_messages(magic, b"first", b"second", timestamp=TIMESTAMP)
+    assert produce(client, topic, messages, version=version).base_offset == 0
+    data = fetch(client, topic, 0)
+    assert isinstance(data.records, memoryview)
+    assert {batch.header.magic for batch in iter_batches(data.records)} == {2}
+    assert values(data) == [b"first", b"second"]
+    assert read_records(data.records)[0].timestamp == (-1 if magic == 0 else TIMESTAMP)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_topic_of_an_older_format_keeps_it(client: RawClient, magic: int) -> None:
+    version = {0: "0.9.0", 1: "0.10.0"}[magic]
+    topic = new_topic(client, message_format_version=version)
+    assert produce(client, topic, make_batch(b"new", b"client")).base_offset == 0
+    data = fetch(client, topic, 0)
+    assert isinstance(data.records, memoryview)
+    assert {batch.header.magic for batch in iter_batches(data.records)} == {magic}
+    assert values(data) == [b"new", b"client"]
+
+
+def test_down_conversion_can_be_switched_off(client: RawClient) -> None:
+    topic = new_topic(client, message_downconversion_enable="false")
+    produce(client, topic, make_batch(b"x"))
+    assert fetch(client, topic, 0, version=3).error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert values(fetch(client, topic, 0, version=4)) == [b"x"]
+
+
+def test_zstd_is_kept_from_clients_that_do_not_know_it(client: RawClient) -> None:
+    topic = new_topic(client, compression_type="zstd")
+    produce(client, topic, make_batch(b"x"))
+    refused = fetch(client, topic, 0, version=9)
+    assert refused.error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    assert values(fetch(client, topic, 0, version=10)) == [b"x"]
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_hard_limits_of_old_fetches_cut_even_the_first_message(
+    client: RawClient, version: int
+) -> None:
+    topic = new_topic(client, message_format_version="0.9.0")
+    produce(client, topic, make_batch(b"x" * 1000))
+    data = fetch(client, topic, 0, version=version, partition_max_bytes=100)
+    assert isinstance(data.records, memoryview)
+    assert len(data.records) == 100
+    assert values(data) == []
 
 
 def test_fetch_inside_a_batch_returns_that_batch(client: RawClient) -> None:

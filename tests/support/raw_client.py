@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar
 from network.client import BrokerConnection
 from network.protocol.schema import Request
 from storage.records import BatchBuilder, Codec, iter_batches, iter_records
+from storage.records.legacy_builder import LegacyBuilder
 from storage.records.record import Record
 
 TIMEOUT_SECONDS = 30.0
@@ -58,3 +59,11 @@ def make_batch(
 def read_records(data: bytes | memoryview | None) -> list[Record]:
     """Every record of a fetched set; a batch that is cut off at the end counts as not there."""
     return [record for batch in iter_batches(data or b"") for record in iter_records(batch)]
+
+
+def make_messages(magic: int, *values: bytes, timestamp: int = 1_700_000_000_000) -> bytes:
+    """Messages of magic 0 or 1, uncompressed."""
+    builder = LegacyBuilder(magic, base_offset=0)
+    for number, value in enumerate(values):
+        builder.append(timestamp + number, None, value, number)
+    return bytes(builder.build())
