@@ -15,6 +15,11 @@ _PR_SET_PDEATHSIG = 1
 _PARENT_GONE = 125
 
 
+def command() -> list[str]:
+    """What stands before a command that must end with the calling process."""
+    return [sys.executable, "-I", "-S", __file__, str(os.getpid())]
+
+
 def tie_to_parent(parent_pid: int) -> bool:
     """Ask Linux to kill this process (and what it turns into by exec) once its parent is gone."""
     if not sys.platform.startswith("linux"):
@@ -30,10 +35,10 @@ def tie_to_parent(parent_pid: int) -> bool:
     return True
 
 
-def run_while_stdin_is_open(command: list[str]) -> int:
+def run_while_stdin_is_open(guarded: list[str]) -> int:
     """Run the command as a child and kill it when the pipe on standard input breaks."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the group gets it; the child decides
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, restore_signals=True)
+    child = subprocess.Popen(guarded, stdin=subprocess.DEVNULL, restore_signals=True)
 
     def kill_at_end_of_pipe() -> None:
         while os.read(0, 1024):
@@ -45,10 +50,10 @@ def run_while_stdin_is_open(command: list[str]) -> int:
 
 
 def main(arguments: list[str]) -> None:
-    parent_pid, *command = arguments
+    parent_pid, *guarded = arguments
     if tie_to_parent(int(parent_pid)):
-        os.execv(command[0], command)
-    os._exit(run_while_stdin_is_open(command) & 0xFF)
+        os.execvp(guarded[0], guarded)
+    os._exit(run_while_stdin_is_open(guarded) & 0xFF)
 
 
 if __name__ == "__main__":

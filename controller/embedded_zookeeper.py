@@ -10,16 +10,16 @@ import fcntl
 import importlib.util
 import logging
 import os
-import re
 import signal
 import socket
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from controller import child_guard
+from controller.class_archive import ClassArchive, cache_folder
+from controller.zookeeper_probe import ask_for_data_directory
 
 logger = logging.getLogger(__name__)
 
@@ -70,13 +70,10 @@ autopurge.snapRetainCount=3
 autopurge.purgeInterval=1
 """
 
-_NOT_SERVING: Final = "not currently serving"
-_DATA_DIRECTORY: Final = re.compile(r"^dataDir=(.*)[/\\]version-2$", re.MULTILINE)
-
 _PORT_ATTEMPTS: Final = 5
 _POLL_SECONDS: Final = 0.008
-_PROBE_SECONDS: Final = 1.0
 _STOP_GRACE_SECONDS: Final = 5.0
+_ARCHIVE_AFTER_SECONDS: Final = 5.0
 _HEALTHY_SECONDS: Final = 60.0
 _QUICK_DEATHS_ALLOWED: Final = 5
 _RESTART_DELAY_SECONDS: Final = 1.0
@@ -129,12 +126,14 @@ class EmbeddedZooKeeper:
         java: str | os.PathLike[str],
         directory: Path,
         *,
-        jars: Sequence[Path] | None = None,
+        archive_folder: Path | None = None,
         ready_timeout_seconds: float = 60.0,
     ) -> None:
         self._java = os.fspath(java)
         self._directory = directory.absolute()
-        self._jars = jars
+        self._archive_folder = archive_folder or cache_folder()
+        self._archive: ClassArchive | None = None
+        self._archiving: asyncio.Task[None] | None = None
         self._ready_timeout = ready_timeout_seconds
         self._reservation: socket.socket | None = None
         self._lock_file: int | None = None
@@ -184,14 +183,17 @@ class EmbeddedZooKeeper:
             await self.stop()
             raise
         self._supervisor = asyncio.create_task(self._supervise(), name="embedded-zookeeper")
+        if self._archive is not None and not self._archive.exists:
+            self._archiving = asyncio.create_task(self._archive_classes())
 
     async def stop(self) -> None:
         """End the child, cleanly if it will, and give its port and directory back."""
-        if self._supervisor is not None:
-            self._supervisor.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._supervisor
-            self._supervisor = None
+        for task in (self._supervisor, self._archiving):
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+        self._supervisor = self._archiving = None
         await self._end_child()
         self._release_port()
         if self._lock_file is not None:
@@ -209,17 +211,17 @@ class EmbeddedZooKeeper:
 
     async def _spawn(self) -> None:
         (self._directory / "zoo.cfg").write_text(_CONFIGURATION.format(port=self.port))
-        jars = zookeeper_jars() if self._jars is None else self._jars
+        jars = zookeeper_jars()
         class_path = os.pathsep.join(map(str, jars))
-        command = [self._java, *_JVM_OPTIONS, "-cp", class_path, _MAIN_CLASS, "zoo.cfg"]
+        self._archive = ClassArchive(
+            self._java, jars, self._archive_folder, self._directory / "loaded-classes"
+        )
+        options = (*_JVM_OPTIONS, *self._archive.options())
+        command = [self._java, *options, "-cp", class_path, _MAIN_CLASS, "zoo.cfg"]
         assert self._lock_file is not None
         with self._open_log() as log:
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-I",
-                "-S",
-                child_guard.__file__,
-                str(os.getpid()),
+                *child_guard.command(),
                 *command,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=log,
@@ -254,35 +256,13 @@ class EmbeddedZooKeeper:
 
     async def _answers(self) -> bool:
         """Whether our own child answers; a stranger on the port is a lost port."""
-        try:
-            async with asyncio.timeout(_PROBE_SECONDS):
-                answer = await self._ask_for_configuration()
-        except (OSError, TimeoutError):
-            return False
-        if _NOT_SERVING in answer:
-            return False
-        found = _DATA_DIRECTORY.search(answer)
-        if found is None or not _is_same_file(Path(found[1]), self._directory / "data"):
+        answer = await ask_for_data_directory(self.port)
+        if answer.is_stranger or (
+            answer.directory is not None
+            and not _is_same_file(answer.directory, self._directory / "data")
+        ):
             raise _PortLostError
-        return True
-
-    async def _ask_for_configuration(self) -> str:
-        """What the server says of itself, read as far as it matters.
-
-        Not to its end: a server asked too early says so and then forgets to close the connection.
-        """
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        try:
-            writer.write(b"conf")
-            answer = ""
-            while _NOT_SERVING not in answer and not _DATA_DIRECTORY.search(answer):
-                received = await reader.read(4096)
-                if not received:
-                    break
-                answer += received.decode(errors="replace")
-            return answer
-        finally:
-            writer.close()
+        return answer.directory is not None
 
     async def _end_child(self) -> None:
         process = self._process
@@ -297,6 +277,15 @@ class EmbeddedZooKeeper:
         if process.stdin is not None:
             process.stdin.close()
         self._process = None
+
+    async def _archive_classes(self) -> None:
+        """Make the next start faster, once this one has settled."""
+        assert self._archive is not None
+        try:
+            await asyncio.sleep(_ARCHIVE_AFTER_SECONDS)
+            await self._archive.create()
+        finally:
+            self._archive.forget_classes()
 
     async def _supervise(self) -> None:
         """Bring a child that died under us back on the same port, where its clients wait."""

@@ -242,3 +242,40 @@ def test_pipe_watching_guard_also_ends_its_command(tmp_path: Path) -> None:
         assert is_running(child)
         parent.kill()
     wait_until(lambda: not is_running(child))
+
+
+def test_second_run_starts_from_an_archive_of_classes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded_zookeeper, "_ARCHIVE_AFTER_SECONDS", 0.0)
+    cache = tmp_path / "cache"
+
+    async def scenario() -> None:
+        for java in java_candidates():
+            server = EmbeddedZooKeeper(java, tmp_path / "zookeeper", archive_folder=cache)
+            await server.start()
+            assert server._archiving is not None
+            await server._archiving
+            await server.stop()
+            server = EmbeddedZooKeeper(java, tmp_path / "zookeeper", archive_folder=cache)
+            await server.start()
+            assert server.pid is not None
+            mapped = {file.path for file in psutil.Process(server.pid).memory_maps()}
+            assert mapped & {str(archive) for archive in cache.glob("*.jsa")}
+            await server.stop()
+
+    asyncio.run(scenario())
+    assert not list(cache.glob("*.classes"))
+
+
+def test_cache_folder_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    async def scenario() -> None:
+        server = EmbeddedZooKeeper(
+            find_java(), tmp_path / "zookeeper", archive_folder=tmp_path / "file" / "cache"
+        )
+        await server.start()
+        await server.stop()
+
+    asyncio.run(scenario())
