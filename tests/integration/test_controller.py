@@ -1,0 +1,155 @@
+"""Brokers as processes, steered by their controllers through kills and restarts."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from controller.cluster import LeaderAndIsr, TopicPartition
+from controller.metadata_store import MetadataStore
+from controller.zookeeper import ZooKeeperClient
+from tests.support.broker import BrokerProcess, running_broker
+from tests.support.zookeeper import zookeeper_connect
+
+__all__ = ["zookeeper_connect"]
+
+T = TypeVar("T")
+
+T0 = TopicPartition("t", 0)
+CONNECTING = re.compile(r"Connecting to zookeeper on (\S+)")
+WAIT_SECONDS = 60.0
+
+
+@asynccontextmanager
+async def store_at(connect: str) -> AsyncIterator[MetadataStore]:
+    client = ZooKeeperClient(connect)
+    await client.connect()
+    try:
+        yield MetadataStore(client)
+    finally:
+        await client.close()
+
+
+def ask(connect: str, question: Callable[[MetadataStore], Awaitable[T]]) -> T:
+    async def with_store() -> T:
+        async with store_at(connect) as store:
+            return await question(store)
+
+    return asyncio.run(with_store())
+
+
+def wait_for_state(
+    connect: str, condition: Callable[[LeaderAndIsr], bool], partition: TopicPartition = T0
+) -> LeaderAndIsr:
+    async def until_true(store: MetadataStore) -> LeaderAndIsr:
+        async with asyncio.timeout(WAIT_SECONDS):
+            while True:
+                state = (await store.partition_states([partition])).get(partition)
+                if state is not None and condition(state):
+                    return state
+                await asyncio.sleep(0.02)
+
+    return ask(connect, until_true)
+
+
+def wait_for_controller(connect: str, broker: int) -> None:
+    async def until_elected(store: MetadataStore) -> None:
+        async with asyncio.timeout(WAIT_SECONDS):
+            while await store.controller_id() != broker:
+                await asyncio.sleep(0.02)
+
+    ask(connect, until_elected)
+
+
+def create(connect: str, topic: str, *replicas: int) -> None:
+    ask(connect, lambda store: store.create_topic(topic, {0: replicas}))
+
+
+def zookeeper_of(broker: BrokerProcess) -> str:
+    return broker.wait_for_line(CONNECTING).group(1)
+
+
+def on(connect: str, broker_id: int, session_timeout_ms: int = 18_000) -> dict[str, str]:
+    return {
+        "zookeeper.connect": connect,
+        "broker.id": str(broker_id),
+        "zookeeper.session.timeout.ms": str(session_timeout_ms),
+    }
+
+
+def test_metadata_survives_stop_and_kill_of_broker_and_zookeeper(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path / "data")
+    try:
+        broker.start()
+        connect = zookeeper_of(broker)
+        cluster_id = ask(connect, lambda store: store.get_or_create_cluster_id("another"))
+        create(connect, "t", 0)
+        wait_for_state(connect, lambda state: state.leader == 0)
+        for end in (broker.stop, broker.kill, broker.kill):
+            end()
+            broker.start()
+            connect = zookeeper_of(broker)
+            found = ask(connect, lambda store: store.get_or_create_cluster_id("another"))
+            assert found == cluster_id
+            assert ask(connect, lambda store: store.topics()) == {"t"}
+            assert wait_for_state(connect, lambda state: state.leader == 0).isr == (0,)
+    finally:
+        broker.kill()
+
+
+def test_killed_broker_starts_again_at_once_on_an_ensemble(
+    zookeeper_connect: str, tmp_path: Path
+) -> None:
+    """Its dead session would hold /brokers/ids/0 and /controller for ten minutes more."""
+    broker = BrokerProcess(tmp_path / "data", on(zookeeper_connect, 0, session_timeout_ms=600_000))
+    try:
+        broker.start()
+        first = ask(zookeeper_connect, lambda store: store.brokers())[0]
+        broker.kill()
+        assert 0 in ask(zookeeper_connect, lambda store: store.brokers())
+        broker.start()
+        second = ask(zookeeper_connect, lambda store: store.brokers())[0]
+        assert second.epoch > first.epoch
+        assert ask(zookeeper_connect, lambda store: store.controller_id()) == 0
+    finally:
+        broker.kill()
+
+
+def test_second_broker_of_the_same_id_is_refused_in_one_line(
+    zookeeper_connect: str, tmp_path: Path
+) -> None:
+    with running_broker(tmp_path / "first", on(zookeeper_connect, 7)):
+        second = BrokerProcess(tmp_path / "second", on(zookeeper_connect, 7))
+        second.launch()
+        assert second.wait() == 1
+        assert "id 7 is registered already" in second.lines[-1]
+        assert "Traceback" not in second.output
+
+
+def test_leadership_and_control_move_away_from_killed_brokers(
+    zookeeper_connect: str, tmp_path: Path
+) -> None:
+    with ExitStack() as stack:
+        brokers = [
+            stack.enter_context(running_broker(tmp_path / str(n), on(zookeeper_connect, n, 1000)))
+            for n in range(3)
+        ]
+        wait_for_controller(zookeeper_connect, 0)
+        create(zookeeper_connect, "t", 1, 2)
+        create(zookeeper_connect, "u", 0)
+        wait_for_state(zookeeper_connect, lambda state: state.isr == (1, 2))
+        brokers[1].kill()
+        state = wait_for_state(zookeeper_connect, lambda state: state.leader == 2)
+        assert (state.isr, state.controller_epoch) == ((2,), 1)
+
+        brokers[0].kill()
+        wait_for_controller(zookeeper_connect, 2)
+        u0 = TopicPartition("u", 0)
+        state = wait_for_state(zookeeper_connect, lambda state: state.leader == -1, u0)
+        assert (state.isr, state.controller_epoch) == ((0,), 2)
+
+        brokers[0].start()
+        wait_for_state(zookeeper_connect, lambda state: state.leader == 0, u0)
+        assert ask(zookeeper_connect, lambda store: store.controller_id()) == 2
