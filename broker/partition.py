@@ -59,6 +59,11 @@ class Partition:
     def key(self) -> tuple[str, int]:
         return self.topic, self.index
 
+    @property
+    def is_uncommitted(self) -> bool:
+        """Some of what was appended is not known to be on all in-sync replicas yet."""
+        return self.log.high_watermark < self.log.end_offset
+
     def apply(self, state: LeaderAndIsrPartitionState) -> None:
         """Take a decision of the controller over; its leader epoch is newer than ours."""
         self.leadership = Leadership(

@@ -11,6 +11,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from broker import handlers
 from broker.background import BackgroundTasks
@@ -19,11 +20,12 @@ from broker.dispatch import Dispatcher
 from broker.errors import StartupError
 from broker.identity import Identity, establish_identity, record_identity
 from broker.java import find_java
+from broker.log_flusher import LogFlusher
 from broker.metadata_cache import MetadataCache
 from broker.readiness import wait_until_ready
 from broker.replica_manager import ReplicaManager
 from broker.services import Services
-from broker.settings import Settings
+from broker.settings import SecurityProtocol, Settings
 from broker.states import BrokerState
 from broker.topic_admin import TopicAdmin
 from broker.topic_configs import TopicConfigs
@@ -35,7 +37,7 @@ from controller.session_file import SessionFile
 from controller.term import ControllerOptions
 from controller.zookeeper import ZooKeeperClient, ZooKeeperError
 from network.socket_server import BindError, ListenerEndpoint, NetworkLimits, SocketServer
-from storage.errors import StorageError
+from storage.errors import NoLogDirectoryLeftError, StorageError
 from storage.files import Files
 from storage.log_manager import LogManager
 
@@ -46,7 +48,6 @@ ZOOKEEPER_SUFFIX = ".zookeeper"
 STOP_GRACE_SECONDS = 5.0
 DELETED_FILES_CHECK_MS = 1000
 EXPECTED_FAILURES = (
-    BindError,
     BrokerRegisteredError,
     EmbeddedZooKeeperError,
     StorageError,
@@ -61,29 +62,29 @@ def run(settings: Settings) -> int:
 
 
 async def _serve(settings: Settings) -> int:
-    """Start, wait for a signal, stop; a signal during the start ends that first."""
-    told_to_stop = asyncio.Event()
+    """Start, wait for a signal or a fatal failure, stop; a signal may also end the start."""
+    end = asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def stop_cleanly() -> None:
-        told_to_stop.set()
+        end.set()
         loop.remove_signal_handler(signal.SIGINT)  # a second Ctrl-C does not wait
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop_cleanly)
-    server = BrokerServer(settings)
+    server = BrokerServer(settings, on_fatal=end.set)
     starting = asyncio.create_task(server.start())
-    waiting = asyncio.create_task(told_to_stop.wait())
-    await asyncio.wait({starting, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    ending = asyncio.create_task(end.wait())
+    await asyncio.wait({starting, ending}, return_when=asyncio.FIRST_COMPLETED)
     if starting.done():
         starting.result()
-        await waiting
+        await ending
     else:
         starting.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await starting
     await server.stop()
-    return 0
+    return 1 if server.has_failed else 0
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
@@ -101,9 +102,13 @@ def now_ms() -> int:
 class BrokerServer:
     """One broker, from start to stop."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, on_fatal: Callable[[], None]) -> None:
+        """`on_fatal` is called when a running broker cannot go on and must be stopped."""
         self.state = BrokerState.NOT_RUNNING
+        self.has_failed = False
         self._settings = settings
+        self._on_fatal = on_fatal
+        self._flusher = LogFlusher()
         self._files = Files()
         self._metadata = MetadataCache()
         self._stops = contextlib.AsyncExitStack()
@@ -156,6 +161,7 @@ class BrokerServer:
             replicas=ReplicaManager(
                 identity.broker_id, logs, self._metadata, topic_configs.log_config
             ),
+            flusher=self._flusher,
             topics=TopicAdmin(self._settings, store, self._metadata),
             topic_configs=topic_configs,
         )
@@ -182,14 +188,31 @@ class BrokerServer:
     # --- the parts, in the order of their start ----------------------------------------------
 
     def _open_log_directories(self) -> LogManager:
-        directories = self._settings.log_directories
-        return LogManager(
-            directories,
-            TopicConfigs.default_of(self._settings),
-            now_ms,
-            self._files,
-            threads_per_directory=self._settings.num_recovery_threads_per_data_dir,
-        )
+        loop = asyncio.get_running_loop()
+
+        def directory_failed(path: Path, error: OSError) -> None:  # in whatever thread met it
+            loop.call_soon_threadsafe(self._log_directory_failed, path, error)
+
+        try:
+            self._logs = LogManager(
+                self._settings.log_directories,
+                TopicConfigs.default_of(self._settings),
+                now_ms,
+                self._files,
+                threads_per_directory=self._settings.num_recovery_threads_per_data_dir,
+                on_directory_failure=directory_failed,
+                on_flush_due=self._flusher.flush_due,
+                on_roll=self._flusher.rolled,
+            )
+        except NoLogDirectoryLeftError as error:
+            raise StartupError(f"{error}; make it writable, or set log.dirs") from error
+        return self._logs
+
+    def _log_directory_failed(self, path: Path, error: OSError) -> None:
+        if not self._logs.live_directories and not self.has_failed:
+            self.has_failed = True
+            logger.critical("No log directory is left after %s failed: %s", path, error)
+            self._on_fatal()
 
     async def _launch_zookeeper(self) -> EmbeddedZooKeeper | None:
         """A ZooKeeper of our own, unless there is another; it starts while we go on."""
@@ -204,6 +227,9 @@ class BrokerServer:
 
     def _bind(self) -> SocketServer:
         settings = self._settings
+        for one in settings.bound_listeners:
+            if one.protocol is not SecurityProtocol.PLAINTEXT:
+                raise StartupError(f"listeners: {one}: only PLAINTEXT listeners are served so far")
         handlers.register_all()
         self._dispatcher = Dispatcher()
         endpoints = [
@@ -220,7 +246,12 @@ class BrokerServer:
             receive_buffer_bytes=settings.socket_receive_buffer_bytes,
         )
         sockets = SocketServer(endpoints, limits, self._dispatcher)
-        sockets.bind()
+        try:
+            sockets.bind()
+        except BindError as error:
+            raise StartupError(
+                f"listeners: {error}; stop what listens there, or choose another address or port"
+            ) from error
         self._stops.push_async_callback(sockets.stop)
         return sockets
 
@@ -255,6 +286,7 @@ class BrokerServer:
         await asyncio.to_thread(logs.load, topic_configs.all_known())
         # Not before: closing marks the stop as clean, which only loading can find out.
         self._stops.push_async_callback(asyncio.to_thread, logs.close)
+        self._stops.push_async_callback(self._flusher.stop)
         elapsed = (time.monotonic() - started) * 1000
         logger.info("Loaded %d logs in %d ms.", len(logs.all_logs()), elapsed)
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from broker.log_flusher import LogFlusher
 from broker.metadata_cache import MetadataCache
 from broker.replica_manager import ReplicaManager
 from broker.settings import Settings
@@ -27,6 +28,7 @@ class Services:
     cluster_id: str
     metadata: MetadataCache
     replicas: ReplicaManager
+    flusher: LogFlusher
     topics: "TopicAdmin"
     topic_configs: "TopicConfigs"
 

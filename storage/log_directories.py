@@ -34,11 +34,10 @@ class LogDirectories:
         self._lock = Lock()
         self._live: dict[Path, LogDirectory] = {}
         self.offline: set[Path] = set()
-        for path in paths:
-            self._open(LogDirectory(path.absolute(), files))
+        problems = [self._open(LogDirectory(path.absolute(), files)) for path in paths]
         if not self._live:
-            names = ", ".join(map(str, paths))
-            raise NoLogDirectoryLeftError(f"None of the log directories can be used: {names}")
+            named = "; ".join(problem for problem in problems if problem)
+            raise NoLogDirectoryLeftError(f"No log directory can be used: {named}")
 
     def __len__(self) -> int:
         return len(self._live)
@@ -84,11 +83,13 @@ class LogDirectories:
                 self.fail(directory.path, error)
             directory.unlock()
 
-    def _open(self, directory: LogDirectory) -> None:
+    def _open(self, directory: LogDirectory) -> str | None:
+        """Take a directory into service, or say what keeps it out."""
         try:
             directory.open()
         except OSError as error:
             logger.error("Log directory %s cannot be used: %s", directory.path, error)
             self.offline.add(directory.path)
-        else:
-            self._live[directory.path] = directory
+            return f"{directory.path}: {error.strerror}"
+        self._live[directory.path] = directory
+        return None

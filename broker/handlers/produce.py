@@ -8,7 +8,10 @@
 8  errors of single records and an error message in the response
 """
 
+import asyncio
 import logging
+from collections.abc import Coroutine, Iterator
+from typing import Any, TypeAlias
 
 from broker.delayed_produce import DelayedProduce, WaitingPartition
 from broker.dispatch import RequestContext, Verdict, handles
@@ -25,10 +28,13 @@ from network.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from storage.errors import StorageError
 from storage.records.errors import InvalidRecordError
 from storage.records.layout import MAGIC_2, MAGIC_POSITION, Codec, parse_batch_header
 
 logger = logging.getLogger(__name__)
+
+Outcome: TypeAlias = ProduceResponse | Parked[ProduceResponse] | Verdict
 
 VALID_ACKS = (-1, 0, 1)
 ALL_IN_SYNC = -1
@@ -58,31 +64,60 @@ def _error(request: ProduceRequest, code: ErrorCode) -> ProduceResponse | Verdic
 @handles(ApiKey.PRODUCE, versions=(0, 8), on_error=_error)
 def produce(
     services: Services, context: RequestContext, request: ProduceRequest
-) -> ProduceResponse | Parked[ProduceResponse] | Verdict:
+) -> Outcome | Coroutine[Any, Any, Outcome]:
     if request.acks not in VALID_ACKS:
         return _error(request, ErrorCode.INVALID_REQUIRED_ACKS)
     response = ProduceResponse()
-    waiting: list[WaitingPartition] = []
     for topic in request.topic_data:
         answer = TopicProduceResponse(name=topic.name)
         for data in topic.partition_data:
             result = _append(services, context, request, topic.name, data)
             answer.partition_responses.append(result)
-            if request.acks == ALL_IN_SYNC and result.error_code == ErrorCode.NONE:
-                partition = services.replicas.partitions[topic.name, data.index]
-                end_offset = partition.log.end_offset
-                if partition.log.high_watermark < end_offset:
-                    waiting.append(WaitingPartition(partition, end_offset, result))
         response.responses.append(answer)
+    if services.flusher.is_busy:
+        return _conclude_when_flushed(services, context, request, response)
+    return _conclude(services, context, request, response)
+
+
+async def _conclude_when_flushed(
+    services: Services, context: RequestContext, request: ProduceRequest, response: ProduceResponse
+) -> Outcome:
+    """Where flush.messages made a flush due, nothing is acknowledged before it is done."""
+    for topic, result in _successes(response):
+        flush = services.flusher.pending(services.replicas.partitions[topic, result.index].log)
+        if flush is not None:
+            try:
+                await asyncio.shield(flush)
+            except StorageError as error:
+                result.error_code = error_code(error)
+    return _conclude(services, context, request, response)
+
+
+def _conclude(
+    services: Services, context: RequestContext, request: ProduceRequest, response: ProduceResponse
+) -> Outcome:
+    """Answer now, not at all, or when all in-sync replicas have what was appended."""
     if request.acks == 0:
         return _silent_verdict(context, response)
-    if waiting:
-        return services.replicas.delayed_produces.park(
-            DelayedProduce(response, waiting),
-            [one.partition.key for one in waiting],
-            request.timeout_ms / 1000,
-        )
+    if request.acks == ALL_IN_SYNC:
+        waiting = [
+            WaitingPartition(partition, partition.log.end_offset, result)
+            for topic, result in _successes(response)
+            if (partition := services.replicas.partitions[topic, result.index]).is_uncommitted
+        ]
+        if waiting:
+            keys = [one.partition.key for one in waiting]
+            return services.replicas.delayed_produces.park(
+                DelayedProduce(response, waiting), keys, request.timeout_ms / 1000
+            )
     return response
+
+
+def _successes(response: ProduceResponse) -> Iterator[tuple[str, PartitionProduceResponse]]:
+    for topic in response.responses:
+        for result in topic.partition_responses:
+            if result.error_code == ErrorCode.NONE:
+                yield topic.name, result
 
 
 def _append(

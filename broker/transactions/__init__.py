@@ -1,0 +1,1 @@
+"""Transactions: their records in `__transaction_state`."""
