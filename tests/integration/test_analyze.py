@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from storage.records.builder import ProducerInfo
 from storage.records.layout import Codec
+from tests.support.broker import running_broker
 from tests.unit.analytics.segments import batch, write_segment
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -109,3 +111,33 @@ def test_a_wrong_directory_is_one_line_and_starts_no_spark(
     assert finished.stdout == ""
     assert line in finished.stderr
     assert finished.stderr.count("\n") == 1
+
+
+def test_a_live_directory_is_counted_exactly_and_so_is_a_stopped_one(tmp_path: Path) -> None:
+    data = tmp_path / "data" / "logs"
+    with running_broker(data, {"log.segment.bytes": "100000", "num.partitions": "2"}) as broker:
+        for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+            produce(broker.bootstrap, f"sent-{codec}", codec, count=1000)
+        live = analyze(tmp_path / "data", cwd=tmp_path)
+        assert broker.stop() == 0
+    assert records_by_topic(live) == {
+        f"sent-{codec}": 1000 for codec in ("none", "gzip", "snappy", "lz4", "zstd")
+    }
+    stopped = analyze(data, "--master", "local[1]", cwd=tmp_path)
+    assert stopped.stdout == live.stdout
+
+
+def produce(bootstrap: str, topic: str, codec: str, count: int) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "compression.type": codec})
+    for number in range(count):
+        producer.produce(topic, b"v" * 200, key=str(number), timestamp=1_700_000_000_000 + number)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+
+
+def records_by_topic(finished: subprocess.CompletedProcess[str]) -> dict[str, int]:
+    assert finished.returncode == 0, finished.stderr
+    total: dict[str, int] = {}
+    for row in counts(finished.stdout):
+        total[row["topic"]] = total.get(row["topic"], 0) + int(row["records"].replace(",", ""))
+    return total
