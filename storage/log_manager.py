@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import RLock
 
 from storage.checkpoint import (
     HIGH_WATERMARK_CHECKPOINT,
@@ -83,6 +84,9 @@ class LogManager:
         self._preferred: dict[TopicPartition, Path] = {}
         # Partitions whose log lies in a directory that went offline.
         self._offline: dict[TopicPartition, Path] = {}
+        # Checkpoints are written by threads and, after a truncation, by the loop: offsets that
+        # were gathered before must not overwrite those that were gathered later.
+        self._checkpoint_lock = RLock()
         self.directories = LogDirectories(
             directories, self.environment.files, self._directory_failed
         )
@@ -305,15 +309,16 @@ class LogManager:
         offset_of: Callable[[Log], int | None],
         only: Container[Path] | None = None,
     ) -> None:
-        offsets: dict[Path, dict[TopicPartition, int]] = {
-            path: {} for path in self.live_directories if only is None or path in only
-        }
-        for log in self.all_logs():
-            entries = offsets.get(log.directory.parent)
-            offset = offset_of(log)
-            if entries is not None and offset is not None:
-                entries[log.topic, log.partition] = offset
-        self.directories.write_checkpoint(name, offsets)
+        with self._checkpoint_lock:
+            offsets: dict[Path, dict[TopicPartition, int]] = {
+                path: {} for path in self.live_directories if only is None or path in only
+            }
+            for log in self.all_logs():
+                entries = offsets.get(log.directory.parent)
+                offset = offset_of(log)
+                if entries is not None and offset is not None:
+                    entries[log.topic, log.partition] = offset
+            self.directories.write_checkpoint(name, offsets)
 
     # Stopping
 
