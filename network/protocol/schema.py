@@ -262,9 +262,11 @@ class Message(Struct):
     VERSIONS: ClassVar[Versions]
     FLEXIBLE: ClassVar[Versions]
 
-    def __init_subclass__(cls, *, versions: str = "none", flexible: str = "none") -> None:
-        cls.VERSIONS = parse_versions(versions)
-        cls.FLEXIBLE = parse_versions(flexible)
+    def __init_subclass__(cls, *, versions: str | None = None, flexible: str = "none") -> None:
+        # Without versions a subclass declares no message of its own.
+        if versions is not None:
+            cls.VERSIONS = parse_versions(versions)
+            cls.FLEXIBLE = parse_versions(flexible)
 
 
 class ApiMessage(Message):
@@ -273,7 +275,7 @@ class ApiMessage(Message):
     API_KEY: ClassVar[ApiKey]
 
     def __init_subclass__(
-        cls, *, api: ApiKey | None = None, versions: str = "none", flexible: str = "none"
+        cls, *, api: ApiKey | None = None, versions: str | None = None, flexible: str = "none"
     ) -> None:
         super().__init_subclass__(versions=versions, flexible=flexible)
         if api is not None:
