@@ -121,14 +121,14 @@ class Segment(LogFile):
             raise SegmentOverflowError(self.base_offset, last_offset)
         position = self.size
         length = len(records)
+        # What may read or reserve comes before the write: errors are met while nothing has changed.
+        largest = self._largest or self.largest
         index_due = self._bytes_since_index_entry > self._index_interval_bytes
         if index_due:
-            # Before the write, so that a full disk is met while nothing has changed yet.
             self.indexes.reserve()
         self.write(records)
         if position == 0:
             self._first_timestamp = max_timestamp
-        largest = self._largest or self.largest
         if max_timestamp > largest[0]:
             largest = self._largest = (max_timestamp, offset_of_max_timestamp)
         if index_due:
