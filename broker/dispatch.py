@@ -12,9 +12,10 @@ that one connection; a bug is logged and answered UNKNOWN_SERVER_ERROR.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
+from types import CoroutineType
 from typing import Any, TypeAlias
 
 from broker.purgatory import Parked
@@ -137,7 +138,7 @@ class Dispatcher:
             outcome = handler.function(self._services, context, message)
         except Exception:
             outcome = _bug(handler, context, message)
-        if isinstance(outcome, Coroutine):
+        if isinstance(outcome, CoroutineType):
             return _finish(handler, context, message, outcome)
         _settle(handler, context, message, outcome)
         return None
