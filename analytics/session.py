@@ -74,6 +74,7 @@ def _prepare_environment(java_home: Path, spark_home: Path, master: str) -> None
     os.environ["SPARK_HOME"] = str(spark_home)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["SPARK_LAUNCHER_OPTS"] = _QUICK_START
     if master.startswith("local"):
         os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
     here = str(Path(__file__).resolve().parent.parent)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Message, Producer
 
 from storage.records.builder import ProducerInfo
 from storage.records.layout import Codec
@@ -15,6 +15,8 @@ from tests.unit.analytics.segments import batch, write_segment
 
 PROJECT = Path(__file__).resolve().parents[2]
 SPARK_TIMEOUT_S = 240
+
+pytestmark = pytest.mark.timeout(3 * SPARK_TIMEOUT_S)  # Spark's start is heavy on a busy machine
 
 COUNTED = ("topic", "partition", "records", "bytes", "first", "last")
 
@@ -128,11 +130,23 @@ def test_a_live_directory_is_counted_exactly_and_so_is_a_stopped_one(tmp_path: P
 
 
 def produce(bootstrap: str, topic: str, codec: str, count: int) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "compression.type": codec})
+    """Batches that are small beside a segment, so that several segments are filled."""
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "compression.type": codec, "batch.num.messages": 50}
+    )
+    failures: list[KafkaError] = []
+
+    def on_delivery(error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            failures.append(error)
+
     for number in range(count):
-        producer.produce(topic, b"v" * 200, key=str(number), timestamp=1_700_000_000_000 + number)
+        moment = 1_700_000_000_000 + number
+        key = str(number).encode()
+        producer.produce(topic, b"v" * 200, key, timestamp=moment, on_delivery=on_delivery)
         producer.poll(0)
     assert producer.flush(60) == 0
+    assert failures == []
 
 
 def records_by_topic(finished: subprocess.CompletedProcess[str]) -> dict[str, int]:
