@@ -6,6 +6,7 @@ Needs Java and Maven. tests/fixtures/README.md tells what comes out; tests/fidel
 tells what is written.
 """
 
+import base64
 import gzip
 import json
 import shutil
@@ -38,6 +39,12 @@ DECODERS = {
     "__transaction_state": "--transaction-log-decoder",
 }
 DUMPED_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
+REBUILT_SUFFIXES = (*DUMPED_SUFFIXES[1:], "leader-epoch-checkpoint")
+CRASH_REMOVES = (
+    ".kafka_cleanshutdown",
+    "recovery-point-offset-checkpoint",
+    *(f"*-*/*{suffix}" for suffix in DUMPED_SUFFIXES[1:]),
+)
 SETTLED_SECONDS = 2.0
 ELECTIONS_BETWEEN_PHASES = 3
 
@@ -47,12 +54,15 @@ def make(release: str) -> None:
     target = FIXTURES / f"kafka-{release}"
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    with tempfile.TemporaryDirectory(prefix="barnabas-fixtures-") as directory:
-        with kafka.cluster(Path(directory), SETTINGS) as broker:
-            write_logs(broker, target)
-            broker.stop()
-        data = target / "data"
+    data = target / "data"
+    with (
+        tempfile.TemporaryDirectory(prefix="barnabas-fixtures-") as directory,
+        kafka.cluster(Path(directory), SETTINGS) as broker,
+    ):
+        write_logs(broker, target)
+        broker.stop()
         shutil.copytree(broker.data, data)
+        (target / "recovered.json.gz").write_bytes(gzip.compress(recover(broker), mtime=0))
     (target / "dump.txt.gz").write_bytes(gzip.compress(dump(kafka, data), mtime=0))
     print(f"{target}: {sum(p.stat().st_size for p in target.rglob('*') if p.is_file())} bytes")
 
@@ -111,6 +121,25 @@ def wait_until_settled(data: Path) -> None:
         if files != seen:
             seen, since = files, time.monotonic()
         time.sleep(0.1)
+
+
+def recover(broker: KafkaBroker) -> bytes:
+    """What Kafka makes anew of all but the records, after a crash that left nothing else."""
+    data = broker.data
+    logs = {path: path.read_bytes() for path in data.glob("*-*/*.log")}
+    for pattern in CRASH_REMOVES:
+        for path in data.glob(pattern):
+            path.unlink()
+    broker.settings["log.cleaner.enable"] = "false"
+    broker.start()
+    broker.stop()
+    assert logs == {path: path.read_bytes() for path in data.glob("*-*/*.log")}
+    rebuilt = {
+        str(path.relative_to(data)): base64.b64encode(path.read_bytes()).decode()
+        for suffix in REBUILT_SUFFIXES
+        for path in sorted(data.glob(f"*-*/*{suffix}"))
+    }
+    return json.dumps(rebuilt, separators=(",", ":")).encode()
 
 
 def dump(kafka: ApacheKafka, data: Path) -> bytes:

@@ -1,6 +1,8 @@
 """The logs in tests/fixtures: where they are and what Kafka said of them; copies and reads."""
 
+import base64
 import gzip
+import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -102,6 +104,14 @@ def topic_configs(release: str) -> dict[str, LogConfig]:
 def dump_of(release: str) -> dict[str, DumpedFile]:
     data = (FIXTURES / f"kafka-{release}" / "dump.txt.gz").read_bytes()
     return parse_dump(gzip.decompress(data).decode(errors="surrogateescape"))
+
+
+@cache
+def recovered_by_kafka(release: str) -> dict[str, bytes]:
+    """The files that Kafka made anew after a crash that left the records only, by their names."""
+    data = (FIXTURES / f"kafka-{release}" / "recovered.json.gz").read_bytes()
+    files: dict[str, str] = json.loads(gzip.decompress(data))
+    return {name: base64.b64decode(content) for name, content in files.items()}
 
 
 @cache

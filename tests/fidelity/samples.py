@@ -34,10 +34,18 @@ class Sample:
 class Samples:
     """An endless supply of records."""
 
-    def __init__(self, seed: str, *, with_headers: bool = True, always_keyed: bool = False) -> None:
+    def __init__(
+        self,
+        seed: str,
+        *,
+        with_headers: bool = True,
+        always_keyed: bool = False,
+        first_timestamp: int = FIRST_TIMESTAMP,
+    ) -> None:
         self._random = random.Random(seed)
         self._with_headers = with_headers
         self._always_keyed = always_keyed
+        self._first_timestamp = first_timestamp
         self._count = 0
 
     def take(self, count: int) -> list[Sample]:
@@ -56,7 +64,7 @@ class Samples:
             key = chance.choice((None, b"", key, key, key))
         headers = chance.choice(_HEADERS) if self._with_headers else ()
         # Mostly growing, sometimes equal or lower than before, as clocks of several clients are.
-        timestamp = FIRST_TIMESTAMP + self._count * 100 + chance.choice((0, 0, -100, -450, 5))
+        timestamp = self._first_timestamp + self._count * 100 + chance.choice((0, 0, -100, -450, 5))
         return Sample(timestamp, key, self._value(), headers)
 
     def _value(self) -> bytes | None:

@@ -174,10 +174,13 @@ class Workload:
 
     def _write_idempotent(self, bootstrap: str, phase: str) -> None:
         producers = [Rdkafka(bootstrap, enable_idempotence=True) for _ in range(3)]
+        now = int(time.time() * 1000)  # a broker forgets producers who are idle for a week
         for number, producer in enumerate(producers):
-            for batch in Samples(f"{phase} idempotent {number}").batches(3 + 3 * number, 3):
+            samples = Samples(f"{phase} idempotent {number}", first_timestamp=now)
+            for batch in samples.batches(3 + 3 * number, 3):
                 producer.send("idempotent", batch)
-        for number, batch in enumerate(Samples(f"{phase} idempotent all").batches(9, 3)):
+        samples = Samples(f"{phase} idempotent all", first_timestamp=now)
+        for number, batch in enumerate(samples.batches(9, 3)):
             producers[number % 3].send("idempotent", batch)
 
     def _write_transactions(self, bootstrap: str, phase: str) -> None:
