@@ -6,14 +6,15 @@ itself. What the active controller does is term.py's.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
 from controller import events, znodes
 from controller.channels import Send
-from controller.cluster import BrokerInfo
+from controller.cluster import BrokerInfo, TopicPartition
 from controller.context import ControllerContext
+from controller.elections import ElectionResults, Strategy
 from controller.event_queue import EventQueue
 from controller.fenced_store import FencedStore
 from controller.metadata_store import (
@@ -36,6 +37,14 @@ _TERM_HANDLERS: Final[dict[type[events.Event], Callable[[Term, Any], Awaitable[N
     events.PartitionsModified: Term.on_partitions_modified,
     events.LeaderAndIsrAnswered: Term.on_leader_and_isr_answered,
     events.UpdateMetadataAnswered: Term.on_update_metadata_answered,
+    events.StopReplicaAnswered: lambda term, event: term.deletion.on_stop_replica_answered(event),
+    events.TopicDeletionsChanged: lambda term, event: term.deletion.on_wanted(event),
+    events.IsrChangesNotified: lambda term, event: term.notifications.on_isr_changes(event),
+    events.LogDirEventsNotified: lambda term, event: term.notifications.on_log_dir_events(event),
+    events.PreferredElectionRequested: lambda term, event: term.elections.on_requested(event),
+    events.LeaderBalanceDue: Term.on_balance_due,
+    events.ControlledShutdownRequested: Term.on_controlled_shutdown,
+    events.ElectionRequested: Term.on_election_requested,
 }
 
 
@@ -96,13 +105,37 @@ class Controller:
                 await self._task
             self._task = None
         await self._resign()
+        for event in self._queue.clear():
+            _refuse(event)
+
+    async def controlled_shutdown(self, broker: int, broker_epoch: int) -> set[TopicPartition]:
+        """Have a broker's leadership moved away; the answer is what it leads still.
+
+        Raises ControllerMovedError where this broker is not the controller.
+        """
+        answer: asyncio.Future[set[TopicPartition]] = asyncio.get_running_loop().create_future()
+        self._put(events.ControlledShutdownRequested(broker, broker_epoch, answer))
+        return await answer
+
+    async def elect_leaders(
+        self, partitions: Iterable[TopicPartition] | None, strategy: Strategy
+    ) -> ElectionResults:
+        """Have leaders elected, for some partitions or for all; says of each what became of it.
+
+        Raises ControllerMovedError where this broker is not the controller.
+        """
+        answer: asyncio.Future[ElectionResults] = asyncio.get_running_loop().create_future()
+        wanted = None if partitions is None else frozenset(partitions)
+        self._put(events.ElectionRequested(wanted, strategy, answer))
+        return await answer
 
     def _put(self, event: events.Event) -> None:
         self._queue.put(event)
 
     def _session_changed(self, event: SessionEvent) -> None:
         if event is SessionEvent.EXPIRED:
-            self._queue.clear()
+            for dropped in self._queue.clear():
+                _refuse(dropped)
             self._put(events.SessionExpired())
         elif event is SessionEvent.ESTABLISHED:
             self._put(events.SessionEstablished())
@@ -135,9 +168,10 @@ class Controller:
             case events.SessionEstablished():
                 if await self._register_again():
                     await self._elect()
+            case _ if self._term is not None:
+                await _TERM_HANDLERS[type(event)](self._term, event)
             case _:
-                if self._term is not None:
-                    await _TERM_HANDLERS[type(event)](self._term, event)
+                _refuse(event)
 
     # -- election ----------------------------------------------------------------------------
 
@@ -198,3 +232,12 @@ class Controller:
         if self._on_registered is not None:
             self._on_registered(self._broker)
         return True
+
+
+def _refuse(event: events.Event) -> None:
+    """Tell whoever waits for an answer that this broker has none to give."""
+    match event:
+        case events.ControlledShutdownRequested() | events.ElectionRequested():
+            if not event.answer.done():
+                refusal = ControllerMovedError("this broker is not the controller")
+                event.answer.set_exception(refusal)

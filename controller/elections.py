@@ -7,7 +7,14 @@ next state, or None where nobody may lead.
 from collections.abc import Collection
 from enum import Enum
 
-from controller.cluster import LeaderAndIsr, ReplicaAssignment
+from controller.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition
+
+
+class ElectionFailedError(Exception):
+    """Nobody could be made leader of a partition; the message says why."""
+
+
+ElectionResults = dict[TopicPartition, LeaderAndIsr | ElectionFailedError]
 
 
 class Strategy(Enum):

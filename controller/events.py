@@ -8,6 +8,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from controller.cluster import TopicPartition
+from controller.elections import ElectionResults, Strategy
 from network.protocol.messages.leader_and_isr import LeaderAndIsrResponse
 from network.protocol.messages.stop_replica import StopReplicaResponse
 from network.protocol.messages.update_metadata import UpdateMetadataResponse
@@ -73,18 +74,6 @@ class LogDirEventsNotified:
 
 
 @dataclass(frozen=True, slots=True)
-class ReassignmentRequested:
-    """/admin/reassign_partitions came or changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReassignmentIsrChanged:
-    """The in-sync replicas of a partition that is being moved have changed."""
-
-    partition: TopicPartition
-
-
-@dataclass(frozen=True, slots=True)
 class PreferredElectionRequested:
     """/admin/preferred_replica_election came."""
 
@@ -123,6 +112,15 @@ class ControlledShutdownRequested:
     answer: asyncio.Future[set[TopicPartition]] = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ElectionRequested:
+    """Somebody wants leaders elected, for some partitions or for all; answered with the results."""
+
+    partitions: frozenset[TopicPartition] | None
+    strategy: Strategy
+    answer: asyncio.Future[ElectionResults] = field(repr=False)
+
+
 Event = (
     Startup
     | SessionExpired
@@ -135,12 +133,11 @@ Event = (
     | TopicDeletionsChanged
     | IsrChangesNotified
     | LogDirEventsNotified
-    | ReassignmentRequested
-    | ReassignmentIsrChanged
     | PreferredElectionRequested
     | LeaderBalanceDue
     | LeaderAndIsrAnswered
     | UpdateMetadataAnswered
     | StopReplicaAnswered
     | ControlledShutdownRequested
+    | ElectionRequested
 )

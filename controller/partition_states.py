@@ -18,7 +18,7 @@ from typing import Final
 from controller import elections
 from controller.cluster import LeaderAndIsr, TopicPartition
 from controller.context import ControllerContext, PartitionState
-from controller.elections import Strategy
+from controller.elections import ElectionFailedError, ElectionResults, Strategy
 from controller.fenced_store import FencedStore
 from controller.metadata_store import MetadataStore
 from controller.request_batch import RequestBatch
@@ -33,13 +33,6 @@ VALID_PREVIOUS_STATES: Final = {
 }
 
 _UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
-
-
-class ElectionFailedError(Exception):
-    """Nobody could be made leader of a partition; the message says why."""
-
-
-ElectionResults = dict[TopicPartition, LeaderAndIsr | ElectionFailedError]
 
 
 class PartitionStateMachine:

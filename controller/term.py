@@ -4,30 +4,49 @@ Owns the picture of the cluster, the state machines and the channels of this ter
 events, of which it is handed one at a time. Elections and sessions are controller.py's.
 """
 
+import asyncio
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Awaitable, Collection, Iterable
 from dataclasses import dataclass
+from typing import Final, TypeVar
 
 from controller import events, znodes
 from controller.channels import Channels, Send
 from controller.cluster import BrokerInfo, Replica, TopicPartition
 from controller.context import ControllerContext, PartitionState, ReplicaState
+from controller.controlled_shutdown import shut_down_broker
 from controller.fenced_store import FencedStore
-from controller.metadata_store import MetadataStore
+from controller.metadata_store import ControllerMovedError, MetadataStore
+from controller.notifications import Notifications
+from controller.office import Office, Watches
 from controller.partition_states import PartitionStateMachine
+from controller.preferred_elections import RequestedElections
 from controller.replica_states import ReplicaStateMachine
 from controller.request_batch import Enqueue, RequestBatch
+from controller.topic_deletion import TopicDeletion
+from controller.zookeeper import ZooKeeperError
 from network.protocol.errors import ErrorCode
 
 logger = logging.getLogger(__name__)
 
+_FIRST_BALANCE_CHECK_SECONDS: Final = 5.0
+
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class ControllerOptions:
-    """The broker's settings that concern its controller."""
+    """The broker's settings that concern its controller.
+
+    Topics are deleted only by brokers that serve StopReplica.
+    """
 
     unclean_election: bool = False
     inter_broker_listener: str | None = None
+    delete_topics: bool = False
+    auto_balance: bool = True
+    imbalance_percentage: int = 10
+    balance_check_seconds: float = 300.0
 
 
 class Term:
@@ -42,31 +61,43 @@ class Term:
         enqueue: Enqueue,
         options: ControllerOptions,
     ) -> None:
+        self._options = options
         self._store = store
-        self._enqueue = enqueue
-        self._watched: set[str] = set()
         self._channels = Channels(send)
         self.context = ControllerContext(epoch=fenced.term.epoch)
-        self._batch = RequestBatch(
+        batch = RequestBatch(
             controller_id, self.context, self._channels, enqueue, options.inter_broker_listener
         )
-        self._partitions = PartitionStateMachine(
-            self.context,
-            store,
-            fenced,
-            self._batch,
-            unclean_election=options.unclean_election,
+        self._office = Office(
+            context=self.context,
+            store=store,
+            fenced=fenced,
+            batch=batch,
+            partitions=PartitionStateMachine(
+                self.context, store, fenced, batch, unclean_election=options.unclean_election
+            ),
+            replicas=ReplicaStateMachine(self.context, store, fenced, batch),
+            watches=Watches(store.client, enqueue),
+            enqueue=enqueue,
         )
-        self._replicas = ReplicaStateMachine(self.context, store, fenced, self._batch)
+        self._partitions = self._office.partitions
+        self._replicas = self._office.replicas
+        self._watches = self._office.watches
+        self._balance_timer: asyncio.TimerHandle | None = None
+        self.notifications = Notifications(self._office)
+        self.deletion = TopicDeletion(self._office, is_enabled=options.delete_topics)
+        self.elections = RequestedElections(self._office)
 
     async def begin(self) -> None:
         """Learn what there is, tell every broker its part, and have every partition led."""
-        self._watch_children(znodes.BROKER_IDS, events.BrokersChanged())
-        self._watch_children(znodes.TOPICS, events.TopicsChanged())
+        self._watches.children(znodes.BROKER_IDS, events.BrokersChanged())
+        self._watches.children(znodes.TOPICS, events.TopicsChanged())
+        await self.notifications.begin()
         await self._read_cluster()
+        await self.deletion.begin()
         for broker in self.context.brokers.values():
             self._channels.open(broker)
-        self._update_metadata(self.context.brokers, ())
+        self._office.update_metadata(self.context.brokers)
         await self._replicas.start()
         await self._partitions.start()
         logger.info(
@@ -75,12 +106,21 @@ class Term:
             len(self.context.brokers),
             len(self.context.assignments),
         )
+        await self.deletion.resume()
+        await self.elections.begin()
+        self._check_balance_in(_FIRST_BALANCE_CHECK_SECONDS)
 
     async def end(self) -> None:
-        for path in self._watched:
-            self._store.client.unwatch(path)
-        self._watched.clear()
+        self._watches.clear()
+        if self._balance_timer is not None:
+            self._balance_timer.cancel()
         await self._channels.close_all()
+
+    def _check_balance_in(self, seconds: float) -> None:
+        if self._options.auto_balance:
+            loop = asyncio.get_running_loop()
+            put = self._office.enqueue
+            self._balance_timer = loop.call_later(seconds, put, events.LeaderBalanceDue())
 
     async def _read_cluster(self) -> None:
         context = self.context
@@ -90,28 +130,17 @@ class Term:
         self._watch_topics(topics)
         context.assignments = await self._store.assignments(sorted(topics))
         context.leadership = await self._store.partition_states(list(context.partitions()))
-
-    # -- watches -----------------------------------------------------------------------------
-
-    def _watch_children(self, path: str, event: events.Event) -> None:
-        self._watched.add(path)
-        self._store.client.watch_children(path, lambda: self._enqueue(event))
-
-    def _watch_node(self, path: str, event: events.Event) -> None:
-        self._watched.add(path)
-        self._store.client.watch_node(path, lambda: self._enqueue(event))
-
-    def _unwatch(self, path: str) -> None:
-        self._watched.discard(path)
-        self._store.client.unwatch(path)
+        context.being_reassigned = {
+            one for one in context.partitions() if context.assignment(one).is_being_reassigned
+        }
 
     def _watch_topics(self, topics: Iterable[str]) -> None:
         for topic in topics:
-            self._watch_node(znodes.topic(topic), events.PartitionsModified(topic))
+            self._watches.node(znodes.topic(topic), events.PartitionsModified(topic))
 
     async def _watch_brokers(self, brokers: Iterable[int]) -> None:
         for broker in brokers:
-            self._watch_node(znodes.broker(broker), events.BrokerModified(broker))
+            self._watches.node(znodes.broker(broker), events.BrokerModified(broker))
             await self._store.client.exists(znodes.broker(broker))
 
     # -- brokers -----------------------------------------------------------------------------
@@ -147,7 +176,7 @@ class Term:
             return  # it came or went, of which there is an event of its own
         if now.endpoints != known.endpoints:
             self.context.brokers[event.broker] = now
-            self._update_metadata(self.context.brokers, ())
+            self._office.update_metadata(self.context.brokers)
 
     async def _brokers_came(self, brokers: Collection[BrokerInfo]) -> None:
         """Tell newcomers everything, the others of the newcomers, and give them their replicas."""
@@ -159,11 +188,12 @@ class Term:
             self._channels.open(broker)
         context.brokers = dict(sorted(context.brokers.items()))
         newcomers = [broker.id for broker in brokers]
-        self._update_metadata(others, ())
-        self._update_metadata(newcomers, context.leadership)
+        self._office.update_metadata(others)
+        self._office.update_metadata(newcomers, context.leadership)
         await self._replicas.move(context.replicas_on(newcomers), ReplicaState.ONLINE)
         await self._partitions.bring_online()
         await self._watch_brokers(newcomers)
+        await self.deletion.release({one.partition.topic for one in context.replicas_on(newcomers)})
 
     async def _brokers_went(self, brokers: Collection[int]) -> None:
         context = self.context
@@ -172,7 +202,7 @@ class Term:
             context.shutting_down.discard(broker)
             context.replicas_on_failed_disks.pop(broker, None)
             self._channels.close(broker)
-            self._unwatch(znodes.broker(broker))
+            self._watches.remove(znodes.broker(broker))
         await self._replicas_went_offline(context.replicas_on(brokers))
 
     async def _replicas_went_offline(self, replicas: list[Replica]) -> None:
@@ -186,16 +216,18 @@ class Term:
         ]
         await self._partitions.move(leaderless, PartitionState.OFFLINE)
         await self._partitions.bring_online()
-        await self._replicas.move(replicas, ReplicaState.OFFLINE)
+        staying = [one for one in replicas if not context.is_to_be_deleted(one.partition.topic)]
+        await self._replicas.move(staying, ReplicaState.OFFLINE)
+        await self.deletion.fail(replicas)
         if not leaderless:
-            self._update_metadata(context.brokers, ())
+            self._office.update_metadata(context.brokers)
 
     # -- topics ------------------------------------------------------------------------------
 
     async def on_topics_changed(self, _: events.TopicsChanged) -> None:
         topics = await self._store.topics()
         for topic in self.context.topics - topics:
-            self._unwatch(znodes.topic(topic))
+            self._watches.remove(znodes.topic(topic))
             self.context.forget_topic(topic)
         new = topics - self.context.topics
         self._watch_topics(new)
@@ -212,7 +244,10 @@ class Term:
         if found is None or known is None:
             return  # the topic came or went, of which there is an event of its own
         added = {number: one for number, one in found.items() if number not in known}
-        if added:
+        if added and self.context.is_to_be_deleted(event.topic):
+            logger.warning("%s is being deleted: it gets no more partitions", event.topic)
+            await self._office.fenced.set_assignment(event.topic, known)
+        elif added:
             logger.info("New partitions of %s: %s", event.topic, sorted(added))
             known |= added
             await self._partitions_came([TopicPartition(event.topic, number) for number in added])
@@ -223,6 +258,22 @@ class Term:
         await self._replicas.move(replicas, ReplicaState.NEW)
         await self._partitions.move(partitions, PartitionState.ONLINE)
         await self._replicas.move(replicas, ReplicaState.ONLINE)
+
+    # -- requests ----------------------------------------------------------------------------
+
+    async def on_controlled_shutdown(self, event: events.ControlledShutdownRequested) -> None:
+        await _answer(
+            event.answer, shut_down_broker(self._office, event.broker, event.broker_epoch)
+        )
+
+    async def on_election_requested(self, event: events.ElectionRequested) -> None:
+        await _answer(event.answer, self.elections.elect(event.partitions, event.strategy))
+
+    async def on_balance_due(self, _: events.LeaderBalanceDue) -> None:
+        try:
+            await self.elections.balance(self._options.imbalance_percentage)
+        finally:
+            self._check_balance_in(self._options.balance_check_seconds)
 
     # -- answers of brokers ------------------------------------------------------------------
 
@@ -254,8 +305,21 @@ class Term:
             logger.warning("broker %d has lost the replicas of %s", broker, sorted(now - before))
             await self._replicas_went_offline([Replica(one, broker) for one in now - before])
 
-    def _update_metadata(
-        self, brokers: Iterable[int], partitions: Iterable[TopicPartition]
-    ) -> None:
-        self._batch.add_update_metadata(brokers, partitions)
-        self._batch.send()
+
+async def _answer(future: asyncio.Future[T], work: Awaitable[T]) -> None:
+    """Pass on what became of the work; what ends the term ends it here too."""
+    try:
+        result = await work
+    except asyncio.CancelledError:
+        future.cancel()
+        raise
+    except (ControllerMovedError, ZooKeeperError) as error:
+        if not future.done():
+            future.set_exception(ControllerMovedError(str(error)))
+        raise
+    except Exception as error:
+        if not future.done():
+            future.set_exception(error)
+    else:
+        if not future.done():
+            future.set_result(result)

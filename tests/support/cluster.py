@@ -47,6 +47,7 @@ class StandInBroker:
     live_brokers: set[int] = field(default_factory=set)
     controller_id: int = -1
     failed_disk: set[TopicPartition] = field(default_factory=set)
+    undeletable: set[TopicPartition] = field(default_factory=set)
     is_reachable: bool = True
 
     def answer(self, request: Request) -> Response:
@@ -91,9 +92,16 @@ class StandInBroker:
         errors = []
         for topic in request.topics:
             for number in topic.partition_indexes:
-                self.replicas.pop(TopicPartition(topic.name, number), None)
+                partition = TopicPartition(topic.name, number)
+                failed = request.delete_partitions and partition in self.undeletable
+                if not failed:
+                    self.replicas.pop(partition, None)
                 errors.append(
-                    StopReplicaPartitionError(topic_name=topic.name, partition_index=number)
+                    StopReplicaPartitionError(
+                        topic_name=topic.name,
+                        partition_index=number,
+                        error_code=ErrorCode.KAFKA_STORAGE_ERROR if failed else ErrorCode.NONE,
+                    )
                 )
         return StopReplicaResponse(partition_errors=errors)
 
