@@ -124,9 +124,22 @@ class ReplicaManager:
             (topic, state.partition_index, self._apply(topic, state)) for topic, state in states
         ]
 
-    def stop(self, topic: str, partition: int) -> Partition | None:
-        """Let go of a partition; its log stays until somebody deletes it."""
-        return self.partitions.pop((topic, partition), None)
+    def stop(self, topic: str, partition: int, *, delete: bool) -> ErrorCode:
+        """Serve a partition no longer; with `delete`, its log goes as well."""
+        stopped = self.partitions.get((topic, partition))
+        if stopped is not None:
+            stopped.is_leader = False
+        try:
+            if delete:
+                self.partitions.pop((topic, partition), None)
+                self._logs.delete(topic, partition)
+        except EXPECTED_FAILURES as error:
+            logger.error("Cannot delete %s-%d: %s", topic, partition, error)
+            return error_code(error)
+        finally:
+            self.delayed_fetches.check((topic, partition))
+            self.delayed_produces.check((topic, partition))
+        return ErrorCode.NONE
 
     def _read_one(
         self, fetch: FetchParameters, spec: FetchSpec, remaining: int, minimum_one_batch: bool

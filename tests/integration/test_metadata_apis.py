@@ -27,6 +27,7 @@ def test_api_versions_lists_exactly_what_is_served(client: RawClient, version: i
         ApiKey.LIST_OFFSETS: (0, 5),
         ApiKey.METADATA: (0, 9),
         ApiKey.LEADER_AND_ISR: (0, 4),
+        ApiKey.STOP_REPLICA: (0, 2),
         ApiKey.UPDATE_METADATA: (0, 6),
         ApiKey.FIND_COORDINATOR: (0, 3),
         ApiKey.API_VERSIONS: (0, 3),
