@@ -51,6 +51,10 @@ class Sampler:
     def field(self, field: Field, version: int) -> Any:
         if version in field.nullable and self.random.random() < 0.3:
             return None
+        if field.kind is Kind.STRUCT and field.tag is not None:
+            made = self.value(field.kind, field, version)
+            # To others, a tagged struct of defaults only is one that is not there.
+            return None if made == type(made)() else made
         if field.kind is not Kind.ARRAY:
             return self.value(field.kind, field, version)
         count = self.random.randint(0, self.longest_array)
@@ -71,9 +75,7 @@ class Sampler:
                 return "".join(self.random.choices("abcxyz-_.äß漢", k=self.length()))
             case Kind.STRUCT:
                 assert field.struct is not None
-                made = self.message(field.struct, version)
-                # To others, a tagged struct of defaults only is one that is not there.
-                return None if field.tag is not None and made == field.struct() else made
+                return self.message(field.struct, version)
             case _:
                 return self.random.randbytes(self.length())
 

@@ -70,6 +70,8 @@ def differences(ours: Any, theirs: Any, version: int, path: str) -> Iterator[str
                 if field.kind is Kind.UUID and other is None:
                     other = bytes(16)
                 value = getattr(ours, field.name)
+                if value is None and field.tag is not None and field.struct is not None:
+                    value = field.struct()
                 yield from differences(value, other, version, f"{path}.{field.name}")
     elif isinstance(ours, list) and theirs is not None and len(ours) == len(theirs):
         for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
