@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from broker.dump_log.arguments import add_arguments as add_dump_log_arguments
 from broker.errors import StartupError
 
 HOME_VARIABLE = "BARNABAS_HOME"
@@ -91,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add_broker(commands.add_parser("broker", help="run a broker in the foreground"))
     _add_analyze(commands.add_parser("analyze", help="count what log directories hold"))
+    add_dump_log_arguments(commands.add_parser("dump-log", help="show what files of logs hold"))
     return parser
 
 
