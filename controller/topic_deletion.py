@@ -42,12 +42,10 @@ class TopicDeletion:
     async def on_wanted(self, _: events.TopicDeletionsChanged) -> None:
         wanted = await self._office.store.topics_to_delete()
         known = wanted & self._context.topics
-        if self._is_enabled:
-            unknown = wanted - known
-        else:
-            unknown, known = wanted, set()
-            logger.info("delete.topic.enable is false: %s stay", sorted(wanted))
-        await self._office.fenced.forget_deletions(unknown)
+        if not self._is_enabled and wanted:
+            logger.info("Topics are not deleted here: %s stay", sorted(wanted))
+            known = set()
+        await self._office.fenced.forget_deletions(wanted - known)
         new = known - self._context.topics_to_delete
         if new:
             logger.info("Starting topic deletion for topics %s", sorted(new))
