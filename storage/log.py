@@ -213,6 +213,7 @@ class Log(LogReader):
             self._set_start_offset(min(offset, self.start_offset))
             self.epochs.truncate_from_end(offset)
             self._rebuild_producers()
+            self.producers.high_watermark_moved(self.high_watermark)
         except OSError as error:
             self._fail(error)
         return True

@@ -133,8 +133,10 @@ class LogReader(LogState):
         self._check_online()
         try:
             for segment in self.segments:
-                if segment.largest_timestamp >= timestamp:
-                    return segment.find_timestamp(timestamp, self.start_offset)
+                if segment.largest[0] >= timestamp:
+                    found = segment.find_timestamp(timestamp, self.start_offset)
+                    if found is not None:
+                        return found
         except OSError as error:
             self._fail(error)
         return None

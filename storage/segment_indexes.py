@@ -62,9 +62,13 @@ class SegmentIndexes:
         self.times.reserve()
 
     def append(self, last_offset: int, position: int, largest: tuple[int, int]) -> None:
-        """Index the append that ends with an offset."""
-        self.offsets.append(last_offset, position)
-        self.times.append(*largest)
+        """Index the append that ends with an offset, if there is room.
+
+        When indexes are rebuilt there may be more to index than when they were first written.
+        """
+        if not self.are_full:
+            self.offsets.append(last_offset, position)
+            self.times.append(*largest)
 
     def append_last_time(self, largest: tuple[int, int]) -> None:
         """The last entry of a segment's time index has its largest timestamp."""
