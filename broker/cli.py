@@ -51,7 +51,6 @@ def run_analyze(parsed: argparse.Namespace) -> int:
 
     from analytics.command import analyze
     from analytics.errors import AnalysisError
-
     from broker.java import find_java, spark_java_home
 
     try:
@@ -79,9 +78,14 @@ class _Version(argparse.Action):
     """Prints the installed version; reading it takes an import that no other command needs."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        parser.exit(message=f"barnabas {version('barnabas')}\n")
+        try:
+            shown = version("barnabas")
+        except PackageNotFoundError:
+            shown = "(not installed)"
+        print(f"barnabas {shown}")
+        parser.exit()
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -234,6 +234,33 @@ def test_the_script_may_be_called_through_a_link(ready_project: Path, tmp_path: 
     assert f" {ready_project} " in run(link).stdout
 
 
+@pytest.mark.skipif(
+    not (PROJECT / ".venv" / ".ready-broker").exists(), reason="run by scripts/test only"
+)
+def test_the_projects_own_broker_starts_stops_and_starts_again(tmp_path: Path) -> None:
+    settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path / "logs")}
+    overrides = [word for pair in settings.items() for word in ("--override", "=".join(pair))]
+    for _ in range(2):
+        process = subprocess.Popen(
+            [PROJECT / "scripts" / "broker", *overrides],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=tmp_path,
+        )
+        try:
+            assert process.stdout is not None
+            lines = iter(process.stdout.readline, "")
+            assert any(line.endswith("started (broker.server)\n") for line in lines)
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=TIMEOUT_S)
+            assert process.returncode == 0
+        finally:
+            process.kill()
+            process.communicate()
+    assert (tmp_path / "logs" / "meta.properties").exists()
+
+
 def make_python(directory: Path, body: str) -> Path:
     """A PATH with the usual tools and this `python3`, or with no Python if that is empty."""
     tools = directory / "tools"

@@ -28,7 +28,7 @@ def barnabas(
 def test_version_is_shown() -> None:
     finished = barnabas("--version")
     assert finished.returncode == 0
-    assert finished.stdout.startswith("barnabas 0.")
+    assert finished.stdout.startswith("barnabas ")
 
 
 @pytest.mark.parametrize("command", [(), ("broker",), ("analyze",)])
