@@ -13,12 +13,18 @@ from storage.batch_scan import scan_headers
 from storage.errors import OutOfOrderSequenceError, ProducerFencedError
 from storage.log import Log
 from storage.log_manager import LogManager
-from storage.records.batches import iter_batches, iter_records
 from storage.records.builder import BatchBuilder, ProducerInfo
 from storage.records.layout import MAGIC_2
 from storage.segment import Segment
 from tests.crash.journal import Append
-from tests.crash.model import Model, PartitionFacts, ProducerFacts, StoredBatch, stored_batches
+from tests.crash.model import (
+    Model,
+    PartitionFacts,
+    ProducerFacts,
+    StoredBatch,
+    record_times,
+    stored_batches,
+)
 from tests.crash.workload import NOW, PARTITIONS
 
 _READ_SIZES: Final = (1, 700, 5_000, 100_000)
@@ -49,7 +55,7 @@ def check_log(log: Log, model: Model, place: int, random: Random) -> None:
     assert log.end_offset == model.end_offset(place)
     log.update_high_watermark(log.end_offset)
     check_offsets(log, batches, random)
-    check_timestamps(log, random)
+    check_timestamps(log, batches, random)
     check_epochs(log)
     for segment in log.segments:
         check_index_entries(segment)
@@ -83,14 +89,12 @@ def check_offsets(log: Log, batches: list[StoredBatch], random: Random) -> None:
         assert stored_batches(data)[0] == expected, f"{log.name}: wrong batch for {offset}"
 
 
-def check_timestamps(log: Log, random: Random) -> None:
+def check_timestamps(log: Log, batches: list[StoredBatch], random: Random) -> None:
     """A look-up by timestamp finds what a search through all records finds."""
     records = [
-        (record.timestamp, record.offset)
-        for segment in log.segments
-        for batch in iter_batches(segment.descriptor().read(segment.size, 0))
-        for record in iter_records(batch)
-        if record.offset >= log.start_offset
+        (timestamp, batch.first_offset + delta)
+        for batch in batches
+        for timestamp, delta in record_times(batch.content)
     ]
     if not records:
         return

@@ -6,6 +6,7 @@ the writer came to its end.
 """
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from storage.append_info import AppendOrigin
@@ -145,6 +146,14 @@ def stored_batches(data: bytes) -> list[StoredBatch]:
             first = next(iter_records(batch)).offset
         found.append(StoredBatch(first, header.last_offset, _content(batch)))
     return found
+
+
+@lru_cache(maxsize=100_000)
+def record_times(content: bytes) -> tuple[tuple[int, int], ...]:
+    """Timestamp and distance from the first offset of each record of a batch."""
+    (batch,) = iter_batches(content)
+    records = list(iter_records(batch))
+    return tuple((record.timestamp, record.offset - records[0].offset) for record in records)
 
 
 def batches_at(append: Append, first_offset: int) -> list[StoredBatch]:
