@@ -12,7 +12,6 @@ from network.protocol.exceptions import EncodeError, ProtocolError
 from network.protocol.header import (
     RESPONSE_HEAD_V0,
     RESPONSE_HEAD_V1,
-    RequestHeader,
     decode_response_header,
     request_head,
     response_header_version,
@@ -46,10 +45,10 @@ def _encoder(message: type[Message], version: int) -> Encode:
     return compile_encoder(message, version)
 
 
-class RequestDecoders(VersionTable[Decode]):
+class RequestDecoders(VersionTable[Callable[[memoryview, int], Request]]):
     """What decodes the bodies of requests."""
 
-    def make(self, api_key: int, api_version: int) -> Decode:
+    def make(self, api_key: int, api_version: int) -> Callable[[memoryview, int], Request]:
         return _decoder(request_class(api_key, api_version), api_version)
 
 
@@ -93,7 +92,7 @@ def decode_request(api_key: int, api_version: int, view: memoryview, pos: int) -
     """Decode the body of a request, which must end where the view ends."""
     decode = _request_decoders[(api_key << 16) + api_version]
     try:
-        return cast("Request", decode(view, pos))
+        return decode(view, pos)
     except _DECODE_FAILURES as cause:
         raise _undecodable(request_class(api_key), api_version, cause) from cause
 
@@ -111,13 +110,9 @@ def encode_request(
         parts = encode(message)
     except _ENCODE_FAILURES as cause:
         raise _unencodable(message, api_version, cause) from cause
-    header = RequestHeader(
-        api_key=api_key,
-        api_version=api_version,
-        correlation_id=correlation_id,
-        client_id=client_id,
-    )
-    parts[0] = request_head(_size(parts), header) + parts[0]
+    size = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
+    head = request_head(size, api_key, api_version, correlation_id, client_id)
+    parts[0] = head + parts[0]
     return parts
 
 
@@ -141,7 +136,8 @@ def encode_response(
     encode, pack_head, head_size = _response_encoders[(api_key << 16) + api_version]
     try:
         parts = encode(message)
-        parts[0] = pack_head(_size(parts) + head_size, correlation_id) + parts[0]
+        size = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
+        parts[0] = pack_head(size + head_size, correlation_id) + parts[0]
     except _ENCODE_FAILURES as cause:
         raise _unencodable(message, api_version, cause) from cause
     return parts
@@ -164,10 +160,6 @@ def encode_message(message: Message, version: int) -> list[Any]:
         return _encoder(type(message), version)(message)
     except _ENCODE_FAILURES as cause:
         raise _unencodable(message, version, cause) from cause
-
-
-def _size(parts: list[Any]) -> int:
-    return len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
 
 
 def _undecodable(message: type[Message], version: int, cause: Exception) -> ProtocolError:

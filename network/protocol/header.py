@@ -114,21 +114,19 @@ def decode_response_header(view: memoryview, version: int) -> tuple[int, int]:
         raise ProtocolError(f"response header: {cause}") from cause
 
 
-def request_head(body_size: int, header: RequestHeader) -> bytes:
+def request_head(
+    body_size: int, api_key: int, api_version: int, correlation_id: int, client_id: str | None
+) -> bytes:
     """The size of the frame and the request header, for a body of `body_size` bytes."""
-    api_key, api_version = header.api_key, header.api_version
     version = _header_versions[(api_key << 16) + api_version]
     try:
         if version == 0:
-            return REQUEST_HEAD_V0.pack(body_size + 8, api_key, api_version, header.correlation_id)
-        name = b"" if header.client_id is None else header.client_id.encode()
-        length = -1 if header.client_id is None else len(name)
+            return REQUEST_HEAD_V0.pack(body_size + 8, api_key, api_version, correlation_id)
+        name = b"" if client_id is None else client_id.encode()
+        length = -1 if client_id is None else len(name)
         tags = b"\0" if version == 2 else b""
-        size = REQUEST_FIXED.size + len(name) + len(tags) + body_size
-        return (
-            REQUEST_HEAD_V1.pack(size, api_key, api_version, header.correlation_id, length)
-            + name
-            + tags
-        )
+        size = body_size + 10 + len(name) + len(tags)
+        fixed = REQUEST_HEAD_V1.pack(size, api_key, api_version, correlation_id, length)
     except StructError as cause:
         raise EncodeError(f"request header: {cause}") from cause
+    return fixed + name + tags

@@ -13,6 +13,8 @@ Unpack = Callable[[Any, int], tuple[Any, ...]]
 Pack = Callable[..., bytes]
 
 MAX_VARINT_BYTES = 5
+# The varints of one byte, by their values.
+ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 # Layouts of series are kept for lengths up to the one, and up to the other in number where
 # several lengths go together. The others are rare and made anew.
 LONGEST_KEPT_SERIES = 128
@@ -135,16 +137,3 @@ def bad_end(pos: int, size: int) -> ProtocolError:
 def absent_field(field: str, version: int, value: object) -> EncodeError:
     """A value that would be lost, because the version has no such field."""
     return EncodeError(f"{field} is {value!r:.100}, but version {version} cannot carry it")
-
-
-def join_parts(chunks: list[Any], cuts: list[int]) -> list[Any]:
-    """Join neighbouring chunks; those whose index is in `cuts` stay parts of their own."""
-    parts: list[Any] = []
-    start = 0
-    for cut in cuts:
-        parts.append(b"".join(chunks[start:cut]))
-        parts.append(chunks[cut])
-        start = cut + 1
-    if start < len(chunks):
-        parts.append(b"".join(chunks[start:]))
-    return parts

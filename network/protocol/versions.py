@@ -3,6 +3,7 @@
 Knows nothing of messages or bytes.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 UNBOUNDED = 0x7FFF
@@ -28,6 +29,7 @@ class Versions(NamedTuple):
 NONE = Versions(0, -1)
 
 
+@cache
 def parse_versions(text: str) -> Versions:
     """Read a range in the notation; raises ValueError for anything else."""
     if text == "none":

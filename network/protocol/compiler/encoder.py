@@ -49,7 +49,7 @@ class EncoderCompiler:
         self.flexible = version in message.FLEXIBLE
         self.source = Source(
             ZERO_UUID=ZERO_UUID,
-            join_parts=primitives.join_parts,
+            one_byte=primitives.ONE_BYTE,
             write_uvarint=primitives.write_uvarint,
             sixteen_bytes=primitives.sixteen_bytes,
             absent_field=primitives.absent_field,
@@ -66,10 +66,15 @@ class EncoderCompiler:
         with source.block("def encode(message):"):
             source.line("out = []")
             if batches:
-                source.line("cuts = []")
+                source.line("parts = []")
             self.write_struct("message", self.message)
             self.put_out()
-            source.line("return join_parts(out, cuts)" if batches else 'return [b"".join(out)]')
+            if batches:
+                with source.block("if parts:"):
+                    with source.block("if out:"):
+                        source.line('parts.append(b"".join(out))')
+                    source.line("return parts")
+            source.line('return [b"".join(out)]')
         return source.compile("encode", f"{self.message.__name__} v{self.version} encoder")
 
     # Output
@@ -91,7 +96,10 @@ class EncoderCompiler:
         """Pack the queued values into one chunk."""
         pieces, self.pending = self.pending, []
         varints = [piece.expression for piece in pieces if piece.varint]
-        if varints:
+        if len(pieces) == len(varints) == 1:
+            length = varints[0]
+            self.chunks.append(f"one_byte[{length}] if {length} < 128 else write_uvarint({length})")
+        elif varints:
             narrow = " and ".join(f"{length} < 128" for length in varints)
             self.chunks.append(f"{self.packed(pieces)} if {narrow} else {self.widened(pieces)}")
         elif pieces:
@@ -219,9 +227,11 @@ class EncoderCompiler:
         self.put_out()
         with source.block(f"if {length} > 0:"):
             inline = f"{length} <= {INLINE_LIMIT} and isinstance({records}, in_memory)"
-            with source.block(f"if not ({inline}):"):
-                source.line(f"cuts.append(len({self.out}))")
-            source.line(f"{self.out}.append({records})")
+            with source.block(f"if {inline}:"):
+                source.line(f"{self.out}.append({records})")
+            with source.block("else:"):
+                source.line(f'parts += (b"".join({self.out}), {records})')
+                source.line(f"{self.out} = []")
 
     def write_nullable_struct(self, value: str, struct: type[Struct]) -> None:
         owner = self.source.new_name("struct")
