@@ -1,0 +1,223 @@
+"""Puts a broker together on log directories that are open and a ZooKeeper that is starting.
+
+Apart from server.py because its imports take as long as ZooKeeper's JVM: they happen meanwhile.
+Everything that is started here puts its stop on the stack that it is handed.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import time
+
+from broker import handlers
+from broker.background import BackgroundTasks
+from broker.controller_link import ControllerLink
+from broker.dispatch import Dispatcher
+from broker.errors import StartupError
+from broker.identity import Identity, establish_identity, record_identity
+from broker.log_flusher import LogFlusher
+from broker.metadata_cache import MetadataCache
+from broker.readiness import wait_until_ready
+from broker.replica_manager import ReplicaManager
+from broker.services import Services
+from broker.settings import SecurityProtocol, Settings
+from broker.topic_admin import TopicAdmin
+from broker.topic_configs import TopicConfigs
+from controller.cluster import BrokerInfo, Endpoint
+from controller.controller import Controller
+from controller.embedded_zookeeper import EmbeddedZooKeeper
+from controller.metadata_store import BrokerRegisteredError, MetadataStore
+from controller.session_file import SessionFile
+from controller.term import ControllerOptions
+from controller.zookeeper import ZooKeeperClient, ZooKeeperError
+from network.socket_server import BindError, ListenerEndpoint, NetworkLimits, SocketServer
+from storage.files import Files
+from storage.log_manager import LogManager
+
+logger = logging.getLogger(__name__)
+
+SESSION_FILE = ".zookeeper-session"
+STOP_GRACE_SECONDS = 5.0
+DELETED_FILES_CHECK_MS = 1000
+
+
+class Assembly:
+    """The parts of one broker, started in Kafka's order."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        logs: LogManager,
+        flusher: LogFlusher,
+        stops: contextlib.AsyncExitStack,
+    ) -> None:
+        self._settings = settings
+        self._logs = logs
+        self._flusher = flusher
+        self._stops = stops
+        self._files = Files()
+        self._metadata = MetadataCache()
+        self._dispatcher = Dispatcher()
+
+    async def start(self, zookeeper: EmbeddedZooKeeper | None) -> None:
+        """Raises StartupError for whatever an operator can mend."""
+        sockets = self._bind()
+        try:
+            store = await self._connect_zookeeper(zookeeper)
+            identity = await establish_identity(
+                self._settings, store, self._logs.live_directories, self._files
+            )
+            topic_configs = TopicConfigs(self._settings, store)
+            await self._load_logs(store, topic_configs)
+            info = await self._register(store, sockets, identity)
+        except (BrokerRegisteredError, ZooKeeperError) as error:
+            raise StartupError(str(error)) from error
+        record_identity(identity, self._logs.live_directories, self._files)
+        services = Services(
+            settings=self._settings,
+            broker_id=identity.broker_id,
+            broker_epoch=info.epoch,
+            cluster_id=identity.cluster_id,
+            metadata=self._metadata,
+            replicas=ReplicaManager(
+                identity.broker_id, self._logs, self._metadata, topic_configs.log_config
+            ),
+            flusher=self._flusher,
+            topics=TopicAdmin(self._settings, store, self._metadata),
+            topic_configs=topic_configs,
+        )
+        self._dispatcher.serve(services)
+        await self._start_controller(store, info, services)
+        self._start_background()
+        sockets.start_processing()
+        self._stops.push_async_callback(sockets.stop, grace_seconds=STOP_GRACE_SECONDS)
+        await wait_until_ready(self._metadata, services.replicas, identity.broker_id)
+
+    def _bind(self) -> SocketServer:
+        settings = self._settings
+        for one in settings.bound_listeners:
+            if one.protocol is not SecurityProtocol.PLAINTEXT:
+                raise StartupError(f"listeners: {one}: only PLAINTEXT listeners are served so far")
+        handlers.register_all()
+        endpoints = [
+            ListenerEndpoint(one.name, one.protocol.name, one.host, one.port)
+            for one in settings.bound_listeners
+        ]
+        limits = NetworkLimits(
+            processors_per_listener=settings.num_network_threads,
+            handler_workers=settings.num_io_threads,
+            queued_requests=settings.queued_max_requests,
+            max_request_size=settings.socket_request_max_bytes,
+            max_idle_seconds=settings.connections_max_idle_ms / 1000,
+            send_buffer_bytes=settings.socket_send_buffer_bytes,
+            receive_buffer_bytes=settings.socket_receive_buffer_bytes,
+        )
+        sockets = SocketServer(endpoints, limits, self._dispatcher)
+        try:
+            sockets.bind()
+        except BindError as error:
+            raise StartupError(
+                f"listeners: {error}; stop what listens there, or choose another address or port"
+            ) from error
+        self._stops.push_async_callback(sockets.stop)
+        return sockets
+
+    async def _connect_zookeeper(self, zookeeper: EmbeddedZooKeeper | None) -> MetadataStore:
+        settings = self._settings
+        connect = settings.zookeeper_connect or ""
+        if zookeeper is not None:
+            await zookeeper.wait_until_ready()
+            connect = zookeeper.connect_string
+        logger.info("Connecting to zookeeper on %s", connect)
+        client = ZooKeeperClient(
+            connect,
+            session_timeout_ms=settings.zookeeper_session_timeout_ms,
+            connection_timeout_ms=settings.effective_zookeeper_connection_timeout_ms,
+            max_in_flight=settings.zookeeper_max_in_flight_requests,
+            session_file=SessionFile(self._logs.live_directories[0] / SESSION_FILE),
+        )
+        await client.connect()
+        self._stops.push_async_callback(client.close)
+        store = MetadataStore(client)
+        await store.create_top_level_paths()
+        return store
+
+    async def _load_logs(self, store: MetadataStore, topic_configs: TopicConfigs) -> None:
+        logger.info("Loading logs.")
+        started = time.monotonic()
+        await topic_configs.load(await store.topics())
+        await asyncio.to_thread(self._logs.load, topic_configs.all_known())
+        # Not before: closing marks the stop as clean, which only loading can find out.
+        self._stops.push_async_callback(asyncio.to_thread, self._logs.close)
+        self._stops.push_async_callback(self._flusher.stop)
+        elapsed = (time.monotonic() - started) * 1000
+        logger.info("Loaded %d logs in %d ms.", len(self._logs.all_logs()), elapsed)
+
+    async def _register(
+        self, store: MetadataStore, sockets: SocketServer, identity: Identity
+    ) -> BrokerInfo:
+        endpoints = self._advertised_endpoints(sockets)
+        info = BrokerInfo(identity.broker_id, endpoints, self._settings.broker_rack)
+        return info.with_epoch(await store.register_broker(info))
+
+    def _advertised_endpoints(self, sockets: SocketServer) -> tuple[Endpoint, ...]:
+        """What clients are told: a port of 0 is the real one by now, an empty host our name."""
+        return tuple(
+            Endpoint(
+                one.name,
+                one.protocol.name,
+                one.host or socket.getfqdn(),
+                one.port or sockets.ports[one.name],
+            )
+            for one in self._settings.published_listeners
+        )
+
+    async def _start_controller(
+        self, store: MetadataStore, info: BrokerInfo, services: Services
+    ) -> None:
+        settings = self._settings
+        link = ControllerLink(info.id, settings.inter_broker_listener)
+        link.serve(services)
+        self._stops.push_async_callback(link.close)
+        controller = Controller(
+            store,
+            info,
+            link.send,
+            options=ControllerOptions(
+                unclean_election=settings.unclean_leader_election_enable,
+                inter_broker_listener=settings.inter_broker_listener,
+                delete_topics=settings.delete_topic_enable,
+                auto_balance=settings.auto_leader_rebalance_enable,
+                imbalance_percentage=settings.leader_imbalance_per_broker_percentage,
+                balance_check_seconds=settings.leader_imbalance_check_interval_seconds,
+            ),
+            on_registered=services.registered_anew,
+        )
+        await controller.start()
+        self._stops.push_async_callback(controller.stop)
+
+    def _start_background(self) -> None:
+        settings, logs = self._settings, self._logs
+        background = BackgroundTasks()
+        background.every("log-flusher", settings.log_flush_scheduler_interval_ms, logs.flush_due)
+        background.every(
+            "recovery-point-checkpoint",
+            settings.log_flush_offset_checkpoint_interval_ms,
+            logs.checkpoint_recovery_points,
+        )
+        background.every(
+            "log-start-offset-checkpoint",
+            settings.log_flush_start_offset_checkpoint_interval_ms,
+            logs.checkpoint_start_offsets,
+        )
+        background.every(
+            "high-watermark-checkpoint",
+            settings.replica_high_watermark_checkpoint_interval_ms,
+            logs.checkpoint_high_watermarks,
+        )
+        background.every("deleted-files", DELETED_FILES_CHECK_MS, logs.remove_deleted)
+        background.every_on_loop(
+            "log-retention", settings.log_retention_check_interval_ms, logs.cleanup
+        )
+        self._stops.push_async_callback(background.stop)
