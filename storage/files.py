@@ -27,15 +27,15 @@ class Descriptor:
     been closed, evicted or deleted meanwhile.
     """
 
-    __slots__ = ("_fd", "_files", "path")
+    __slots__ = ("_files", "fd", "path")
 
     def __init__(self, files: "Files", fd: int, path: str) -> None:
         self._files = files
-        self._fd = fd
+        self.fd = fd
         self.path = path
 
     def fileno(self) -> int:
-        return self._fd
+        return self.fd
 
     def read(self, length: int, position: int) -> bytes:
         """Up to `length` bytes from `position`; fewer only where the file ends."""
@@ -53,8 +53,8 @@ class Descriptor:
         return b"".join(parts)
 
     def __del__(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
+        if self.fd >= 0:
+            os.close(self.fd)
 
 
 class FileSlice:
@@ -87,21 +87,21 @@ class Files:
         return Descriptor(self, os.open(path, flags | os.O_CLOEXEC, 0o644), str(path))
 
     def pread(self, file: Descriptor, length: int, position: int) -> bytes:
-        return os.pread(file.fileno(), length, position)
+        return os.pread(file.fd, length, position)
 
     def pwrite(self, file: Descriptor, data: Buffer, position: int) -> int:
-        return os.pwrite(file.fileno(), data, position)
+        return os.pwrite(file.fd, data, position)
 
     def truncate(self, file: Descriptor, length: int) -> None:
-        os.ftruncate(file.fileno(), length)
+        os.ftruncate(file.fd, length)
 
     def allocate(self, file: Descriptor, position: int, length: int) -> None:
         """Have the file system set blocks aside, so that a mapped write cannot meet a full disk."""
         if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fileno(), position, length)
+            os.posix_fallocate(file.fd, position, length)
 
     def sync(self, file: Descriptor) -> None:
-        os.fsync(file.fileno())
+        os.fsync(file.fd)
 
     def sync_directory(self, directory: AnyPath) -> None:
         """Make renames and new names in a directory durable."""

@@ -16,7 +16,7 @@ from storage.errors import (
 )
 from storage.log_config import INT32_MAX, LogConfig
 from storage.log_reader import LogRead, LogReader
-from storage.producer_entry import BatchSpan, CompletedTransaction
+from storage.producer_entry import BatchSpan, CompletedTransaction, ProducerEntry
 from storage.producer_state import CheckedProducers
 from storage.records.layout import MAGIC_2, NO_PRODUCER_ID, Buffer, WritableBuffer
 from storage.replacement import discard_segments
@@ -30,8 +30,6 @@ from storage.validation import (
 )
 
 __all__ = ["AppendInfo", "AppendOrigin", "Log", "LogRead", "ReadIsolation", "TimestampOffset"]
-
-_NO_PRODUCERS = CheckedProducers([], [])
 
 
 class Log(LogReader):
@@ -80,11 +78,14 @@ class Log(LogReader):
                 f"{length} bytes do not fit into a segment of {self.config.segment_bytes} bytes"
             )
         header = headers[-1]
-        producers = _NO_PRODUCERS
+        producer: ProducerEntry | None = None
+        producers: CheckedProducers | None = None
         if header.producer_id != NO_PRODUCER_ID or len(headers) > 1:
-            producers = self.producers.check(headers, data, origin)
-            if producers.duplicate is not None:
-                return self._duplicate(producers.duplicate)
+            producer = self.producers.in_order(headers)
+            if producer is None:
+                producers = self.producers.check(headers, data, origin)
+                if producers.duplicate is not None:
+                    return self._duplicate(producers.duplicate)
         try:
             segment = self.segments.active
             if segment.should_roll(self.config, length, max_timestamp, last_offset, now):
@@ -95,7 +96,9 @@ class Log(LogReader):
             self.end_offset = last_offset + 1
             if header.partition_leader_epoch != self.epochs.latest_epoch or len(headers) > 1:
                 self._assign_epochs(validated)
-            if producers is not _NO_PRODUCERS:
+            if producer is not None:
+                producer.add_next(header)
+            elif producers is not None:
                 self.producers.apply(producers.appends)
                 self._complete(segment, producers.completed)
         except OSError as error:

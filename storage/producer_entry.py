@@ -17,6 +17,7 @@ from storage.errors import (
 from storage.log_config import INT32_MAX
 from storage.records.control import ControlType, EndTxnMarker
 from storage.records.layout import (
+    CONTROL_FLAG,
     NO_PRODUCER_EPOCH,
     NO_SEQUENCE,
     NO_TIMESTAMP,
@@ -118,6 +119,34 @@ class ProducerEntry:
                 ):
                     return span
         return None
+
+    def is_next(self, header: BatchHeader) -> bool:
+        """Whether a batch simply follows the last one: nothing but its sequence is new.
+
+        By far most batches do. All else, from duplicates to the start of a transaction, is for
+        `ProducerAppend` to judge.
+        """
+        batches = self.batches
+        return (
+            bool(batches)
+            and header.producer_epoch == self.epoch
+            and header.base_sequence == batches[-1].last_sequence + 1 > 0
+            and header.base_sequence + header.last_offset_delta <= INT32_MAX
+            and header.attributes & (TRANSACTIONAL_FLAG | CONTROL_FLAG)
+            == (0 if self.txn_first_offset == NO_TRANSACTION else TRANSACTIONAL_FLAG)
+        )
+
+    def add_next(self, header: BatchHeader) -> None:
+        """Note a batch, now in the log, for which `is_next` held."""
+        base_offset, delta = header.base_offset, header.last_offset_delta
+        timestamp = header.max_timestamp
+        batches = self.batches
+        batches.append(
+            BatchSpan(header.base_sequence + delta, base_offset + delta, delta, timestamp)
+        )
+        if len(batches) > BATCHES_TO_REMEMBER:
+            del batches[0]
+        self.last_timestamp = timestamp
 
 
 class ProducerAppend:

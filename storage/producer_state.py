@@ -6,7 +6,7 @@ offset. Must not know segments: whoever replays a log (producer_recovery.py) fee
 
 import logging
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from storage.append_info import AppendOrigin
@@ -71,6 +71,17 @@ class ProducerState:
 
     # Appending
 
+    def in_order(self, headers: Sequence[BatchHeader]) -> ProducerEntry | None:
+        """The producer of a single batch that simply follows its last one; None if it does not.
+
+        Such a batch needs no further check, only `ProducerEntry.add_next` once it is written.
+        """
+        if len(headers) == 1:
+            entry = self.producers.get(headers[0].producer_id)
+            if entry is not None and entry.is_next(headers[0]):
+                return entry
+        return None
+
     def check(
         self, headers: Iterable[BatchHeader], data: Buffer, origin: AppendOrigin
     ) -> CheckedProducers:
@@ -108,11 +119,12 @@ class ProducerState:
         Returns the transaction that it ends, which the caller has to `complete`.
         """
         ended = None
-        if header.producer_id != NO_PRODUCER_ID:
-            producer_id = header.producer_id
-            append = ProducerAppend(
-                producer_id, self.producers.get(producer_id), AppendOrigin.REPLICATION
-            )
+        producer_id = header.producer_id
+        entry = None if producer_id == NO_PRODUCER_ID else self.producers.get(producer_id)
+        if entry is not None and entry.is_next(header):
+            entry.add_next(header)
+        elif producer_id != NO_PRODUCER_ID:
+            append = ProducerAppend(producer_id, entry, AppendOrigin.REPLICATION)
             if header.is_control:
                 ended = _end_transaction(append, Batch(header, memoryview(load())))
             else:

@@ -13,7 +13,7 @@ from storage.log_config import INT32_MAX, LogConfig
 from storage.producer_state import ProducerState
 from storage.records.batches import Batch
 from storage.records.errors import CorruptRecordError, RecordDataError
-from storage.records.layout import MAGIC_2, NO_TIMESTAMP
+from storage.records.layout import MAGIC_2, NO_PRODUCER_ID, NO_TIMESTAMP
 from storage.segment import Segment
 from storage.txn_index import AbortedTransaction
 
@@ -28,10 +28,11 @@ def recover_segment(
     `producers` must be at the segment's base offset; it is brought to the segment's end.
     """
     segment.indexes.reset()
-    segment.largest = (NO_TIMESTAMP, segment.base_offset)
+    base_offset = segment.base_offset
+    largest = (NO_TIMESTAMP, base_offset)
     valid_bytes = 0
     last_indexed = 0
-    last_offset = segment.base_offset - 1
+    last_offset = base_offset - 1
     try:
         for scanned in scan_batches(segment.descriptor(), 0, segment.size):
             scanned.check()
@@ -39,22 +40,26 @@ def recover_segment(
             if header.base_offset <= last_offset:
                 raise CorruptRecordError(f"Offset {header.base_offset} follows {last_offset}")
             last_offset = header.last_offset
-            if last_offset - segment.base_offset > INT32_MAX:
-                raise SegmentOverflowError(segment.base_offset, last_offset)
-            if header.max_timestamp > segment.largest[0]:
-                segment.largest = (header.max_timestamp, last_offset)
+            if last_offset - base_offset > INT32_MAX:
+                raise SegmentOverflowError(base_offset, last_offset)
+            if header.max_timestamp > largest[0]:
+                largest = (header.max_timestamp, last_offset)
             if valid_bytes - last_indexed > config.index_interval_bytes:
                 with unless_disk_is_full(f"An index entry of {segment}"):
-                    segment.indexes.append(last_offset, valid_bytes, segment.largest)
+                    segment.indexes.append(last_offset, valid_bytes, largest)
                 last_indexed = valid_bytes
             if header.magic >= MAGIC_2:
                 if epochs is not None and header.partition_leader_epoch > epochs.latest_epoch:
                     with unless_disk_is_full(f"A leader epoch of {segment}"):
                         epochs.assign(header.partition_leader_epoch, header.base_offset)
-                _replay(segment, producers, scanned.batch)
+                if header.producer_id == NO_PRODUCER_ID:
+                    producers.end_offset = last_offset + 1
+                else:
+                    _replay(segment, producers, scanned.batch)
             valid_bytes += header.size_in_bytes
     except RecordDataError as error:
         logger.warning("%s is damaged from byte %d on: %s", segment, valid_bytes, error)
+    segment.largest = largest
     truncated = segment.size - valid_bytes
     if truncated:
         logger.warning("%s: its last %d bytes are cut off", segment, truncated)
