@@ -41,7 +41,7 @@ class Rdkafka:
         self.producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
-                "linger.ms": 60_000,
+                "linger.ms": 10_000,
                 **_QUIET,
                 **{name.replace("_", "."): value for name, value in settings.items()},
             }
@@ -141,6 +141,7 @@ def consume(
             "enable.partition.eof": True,
             "isolation.level": isolation,
             "check.crcs": True,
+            "fetch.wait.max.ms": 10,
             **_QUIET,
         }
     )
