@@ -1,6 +1,6 @@
-"""Creating topics: checks, replica assignment, the write to ZooKeeper, the wait for leaders.
+"""Creating and deleting topics: checks, replica assignment, and the write to ZooKeeper.
 
-The controller notices the new topic by its own watch; nobody calls it from here.
+The controller notices by its own watches; nobody calls it from here.
 """
 
 import logging
@@ -57,14 +57,14 @@ class CreatedTopic:
 
 
 class TopicAdmin:
-    """Creates topics in ZooKeeper on behalf of clients."""
+    """Writes what clients want of topics to ZooKeeper."""
 
     def __init__(self, settings: Settings, store: MetadataStore, metadata: MetadataCache) -> None:
-        self.delayed_creations: Purgatory[Any] = Purgatory()
+        self.delayed_operations: Purgatory[Any] = Purgatory()
         self._settings = settings
         self._store = store
         self._metadata = metadata
-        metadata.on_topic_changed(self.delayed_creations.check)
+        metadata.on_topic_changed(self.delayed_operations.check)
 
     async def create(self, topic: NewTopic, *, validate_only: bool = False) -> CreatedTopic:
         """Check a topic and, unless only asked to check, write it. Raises ApiError."""
@@ -81,6 +81,10 @@ class TopicAdmin:
         if not validate_only:
             await self._write(topic, assignment)
         return CreatedTopic(topic.name, assignment, settings)
+
+    async def delete(self, topic: str) -> None:
+        """Have the controller delete a topic; it is gone when the metadata cache says so."""
+        await self._store.mark_for_deletion(topic)
 
     async def auto_create(self, topic: str, *, allowed: bool) -> ErrorCode:
         """What Metadata says of a topic that is not there, after creating it where it may."""

@@ -72,7 +72,7 @@ def _wait(
     response = waiting.try_result()
     if response is not None:
         return response
-    return services.topics.delayed_creations.park(
+    return services.topics.delayed_operations.park(
         waiting, waiting.topic_names, request.timeout_ms / 1000
     )
 

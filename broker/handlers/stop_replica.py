@@ -1,8 +1,8 @@
 """StopReplica: the controller takes replicas away from this broker.
 
-    0  ungrouped partitions
-    1  partitions grouped by topic, broker epoch
-    2  flexible
+0  ungrouped partitions
+1  partitions grouped by topic, broker epoch
+2  flexible
 """
 
 from collections.abc import Iterator

@@ -32,6 +32,7 @@ def test_api_versions_lists_exactly_what_is_served(client: RawClient, version: i
         ApiKey.FIND_COORDINATOR: (0, 3),
         ApiKey.API_VERSIONS: (0, 3),
         ApiKey.CREATE_TOPICS: (0, 5),
+        ApiKey.DELETE_TOPICS: (0, 4),
     }
 
 
