@@ -1,6 +1,7 @@
 """Logs written here are dumped, verified and served by Apache Kafka itself."""
 
 import json
+import shutil
 from typing import Final
 
 import pytest
@@ -106,6 +107,7 @@ class Served:
 
     def __init__(self, broker: KafkaBroker, ours: OurDirectory) -> None:
         self.ours = ours
+        self.data = broker.data
         self.startup_log = broker.log_text
         self.read = {
             isolation: consume(broker.bootstrap, ours.partitions, isolation=isolation)
@@ -119,14 +121,15 @@ class Served:
 
 
 @pytest.fixture(scope="module")
-def served(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Served:
+def served(
+    kafka: ApacheKafka, ours: OurDirectory, tmp_path_factory: pytest.TempPathFactory
+) -> Served:
     """Our directory, served by Kafka, written to, and stopped cleanly."""
     directory = tmp_path_factory.mktemp("served")
-    ours = OurDirectory(directory / "data")
-    ours.write()
+    shutil.copytree(ours.path, directory / "data")
     with kafka.zookeeper(directory / "zookeeper") as zookeeper:
         register_topics(zookeeper.connect, ours.configs)
-        settings = {"log.dirs": str(ours.path), "auto.create.topics.enable": "false"}
+        settings = {"log.dirs": str(directory / "data"), "auto.create.topics.enable": "false"}
         broker = KafkaBroker(kafka, directory / "broker", zookeeper.connect, settings)
         try:
             broker.start()
@@ -206,7 +209,7 @@ def test_kafka_finds_nothing_to_repair_in_our_directory(served: Served) -> None:
 
 
 def test_we_read_what_kafka_added_to_our_directory(served: Served) -> None:
-    manager = LogManager([served.ours.path], SMALL, lambda: NOW)
+    manager = LogManager([served.data], SMALL, lambda: NOW)
     manager.load(served.ours.configs)
     for topic, partition in served.ours.partitions:
         log = manager.get(topic, partition)

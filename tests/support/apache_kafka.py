@@ -341,10 +341,6 @@ class KafkaBroker:
         """End it as a crash does; nothing happens if it has ended already."""
         self._server.end(signal.SIGKILL)
 
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
 
 def require_apache_kafka(version: str) -> ApacheKafka:
     """A release ready to run; the calling test is skipped where there can be none."""
