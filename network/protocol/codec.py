@@ -35,6 +35,8 @@ _ENCODE_FAILURES = (StructError, TypeError, AttributeError, UnicodeEncodeError)
 def _decoder(message: type[Message], version: int) -> Decode:
     from network.protocol.compiler.decoder import compile_decoder  # the first message pays for it
 
+    if version not in message.VERSIONS:
+        raise ProtocolError(f"there are only versions {message.VERSIONS}")
     return compile_decoder(message, version)
 
 
@@ -42,6 +44,8 @@ def _decoder(message: type[Message], version: int) -> Decode:
 def _encoder(message: type[Message], version: int) -> Encode:
     from network.protocol.compiler.encoder import compile_encoder  # the first message pays for it
 
+    if version not in message.VERSIONS:
+        raise EncodeError(f"{message.__name__} has only versions {message.VERSIONS}")
     return compile_encoder(message, version)
 
 

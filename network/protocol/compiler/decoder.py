@@ -16,7 +16,7 @@ from network.protocol import primitives
 from network.protocol.compiler.arrays import ArrayCompiler
 from network.protocol.compiler.plan import (
     Array,
-    Optional,
+    NullableStruct,
     Planner,
     Reading,
     Region,
@@ -125,7 +125,7 @@ class DecoderCompiler(ArrayCompiler):
                 self.read_sized(reading, at)
             case Array():
                 self.read_unlikely_array(reading, at, rest)
-            case Optional():
+            case NullableStruct():
                 self.line(f"pos += {at}")
                 with self.block(f"if {reading.variable} < 0:"):
                     self.line(f"{reading.target} = None")

@@ -63,7 +63,7 @@ class Array:
 
 
 @dataclass(slots=True)
-class Optional:
+class NullableStruct:
     """The marker before a struct that may be null."""
 
     target: str
@@ -85,7 +85,7 @@ class Tags:
     likely_empty = True
 
 
-Reading: TypeAlias = Value | Sized | Array | Optional | Tags
+Reading: TypeAlias = Value | Sized | Array | NullableStruct | Tags
 Run: TypeAlias = list[Reading]
 
 
@@ -167,7 +167,7 @@ class Planner:
             inner = self.new_name("struct")
             if nullable:
                 struct = self.region(inner, field.struct)
-                region.readings.append(Optional(target, struct, self.new_name("marker")))
+                region.readings.append(NullableStruct(target, struct, self.new_name("marker")))
             else:
                 region.setup.append(f"{target} = {inner} = new_{field.struct.__name__}()")
                 self._add_struct(region, inner, field.struct)

@@ -180,6 +180,13 @@ def test_a_version_without_schema_is_an_unsupported_version(api_key: int, versio
         encode_request(api_key, version, 1, HeartbeatRequest())
 
 
+def test_a_message_without_header_has_no_other_versions_than_declared() -> None:
+    with pytest.raises(ProtocolError, match="only versions 0-4"):
+        decode_message(HeartbeatRequest, 5, memoryview(b""))
+    with pytest.raises(EncodeError, match="only versions 0-4"):
+        encode_message(HeartbeatRequest(), 5)
+
+
 def test_tagged_fields_are_sent_only_when_set() -> None:
     def body(response: ApiVersionsResponse) -> bytes:
         return b"".join(encode_message(response, 3))
