@@ -174,7 +174,7 @@ class LogManager:
                 return Log(self.environment, directory.path / name, config, clean=True)
             except OSError as error:
                 self.directories.fail(directory.path, error)
-        raise LogDirectoryError(directories[-1].path, f"{name} cannot be created")
+        raise LogDirectoryError(self.offline_directories[-1], f"{name} cannot be created")
 
     def _check_all_online(self, topic: str, partition: int) -> None:
         for path in self.offline_directories:

@@ -5,7 +5,7 @@ Owns the check of one segment. Must not know other segments or files beside it.
 
 import logging
 
-from storage.batch_scan import scan_batches
+from storage.batch_scan import scan_batches, scan_headers
 from storage.errors import SegmentOverflowError
 from storage.files import unless_disk_is_full
 from storage.leader_epochs import LeaderEpochs
@@ -41,6 +41,7 @@ def recover_segment(
                 raise CorruptRecordError(f"Offset {header.base_offset} follows {last_offset}")
             last_offset = header.last_offset
             if last_offset - base_offset > INT32_MAX:
+                _check_growth(segment, valid_bytes)
                 raise SegmentOverflowError(base_offset, last_offset)
             if header.max_timestamp > largest[0]:
                 largest = (header.max_timestamp, last_offset)
@@ -67,6 +68,17 @@ def recover_segment(
     with unless_disk_is_full(f"The last time index entry of {segment}"):
         segment.become_inactive()
     return truncated
+
+
+def _check_growth(segment: Segment, start: int) -> None:
+    """Tell a segment that is too wide from one whose offsets, which no checksum covers, broke."""
+    last_offset = -1
+    for position, header in scan_headers(segment.descriptor(), start, segment.size):
+        if header.base_offset <= last_offset:
+            raise CorruptRecordError(
+                f"Offset {header.base_offset} at {position} follows {last_offset}"
+            )
+        last_offset = header.last_offset
 
 
 def _replay(segment: Segment, producers: ProducerState, batch: Batch) -> None:
