@@ -1,0 +1,42 @@
+"""Offsets and whole directories that went wrong, where a log must still come up."""
+
+from pathlib import Path
+
+import pytest
+
+from storage.errors import LogDirectoryError
+from storage.faulty_files import Fault, FaultyFiles
+from storage.log_config import LogConfig
+from storage.log_manager import LogManager
+from storage.records.layout import set_base_offset
+from tests.unit.storage.support import (
+    ManualClock,
+    append_values,
+    make_batch,
+    open_log,
+    read_values,
+)
+
+
+def test_an_offset_that_broke_ends_the_log_before_it(tmp_path: Path) -> None:
+    """It does not fit the index, but the segment is not a wide one: smaller offsets follow."""
+    log = open_log(tmp_path)
+    append_values(log, b"a", b"b", b"c")
+    segment = Path(log.segments.active.path())
+    data = bytearray(segment.read_bytes())
+    set_base_offset(data, 1 << 50, len(make_batch(b"a")))
+    segment.write_bytes(data)
+    reopened = open_log(tmp_path)
+    reopened.update_high_watermark(99)
+    assert read_values(reopened) == [(0, b"a")]
+    assert reopened.end_offset == 1
+
+
+def test_no_partition_is_created_without_a_directory(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    logs = LogManager([tmp_path], LogConfig(), ManualClock(), files)
+    files.faults.append(Fault("make_directory"))
+    for partition in range(2):
+        with pytest.raises(LogDirectoryError) as caught:
+            logs.get_or_create("t", partition)
+        assert caught.value.directory == tmp_path
