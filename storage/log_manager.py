@@ -114,13 +114,21 @@ class LogManager:
         )
         for log in loader.load(list(self.directories), progress):
             logs = self._future_logs if log.is_future else self._logs
-            other = logs.setdefault((log.topic, log.partition), log)
-            if other is not log:
-                raise MalformedDirectoryError(
-                    f"{log.topic}-{log.partition} lies in both {log.directory} and"
-                    f" {other.directory}, perhaps because a directory failed while it was moved:"
-                    " remove one of the two, rather that of the directory that failed"
-                )
+            key = (log.topic, log.partition)
+            logs[key] = self._only_one(logs[key], log) if key in logs else log
+
+    def _only_one(self, one: Log, other: Log) -> Log:
+        """A directory that failed while a partition was made in it leaves an empty log behind."""
+        for log, kept in ((one, other), (other, one)):
+            if log.end_offset == 0:
+                logger.warning("%s is removed for %s: it is empty", log.directory, kept.directory)
+                self._retire(log)
+                return kept
+        raise MalformedDirectoryError(
+            f"{one.topic}-{one.partition} lies in both {one.directory} and {other.directory},"
+            " perhaps because a directory failed while it was moved: remove one of the two,"
+            " rather that of the directory that failed"
+        )
 
     # Finding and creating
 

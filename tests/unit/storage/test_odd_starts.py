@@ -1,4 +1,4 @@
-"""Offsets and whole directories that went wrong, where a log must still come up."""
+"""Starts from what should not be: broken offsets, partitions found twice, no directory at all."""
 
 from pathlib import Path
 
@@ -40,3 +40,20 @@ def test_no_partition_is_created_without_a_directory(tmp_path: Path) -> None:
         with pytest.raises(LogDirectoryError) as caught:
             logs.get_or_create("t", partition)
         assert caught.value.directory == tmp_path
+
+
+def test_an_empty_log_that_a_failing_directory_left_gives_way(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    paths = [tmp_path / "bad", tmp_path / "good"]
+    logs = LogManager(paths, LogConfig(), ManualClock(), files)
+    files.faults.append(Fault("open", path_contains="/bad/t-0/00000000000000000000.index"))
+    append_values(logs.get_or_create("t", 0), b"value")
+    logs.close()
+    assert (tmp_path / "bad" / "t-0").exists()
+    reopened = LogManager(paths, LogConfig(), ManualClock())
+    reopened.load()
+    log = reopened.get("t", 0)
+    assert log is not None
+    assert read_values(log) == [(0, b"value")]
+    assert not (tmp_path / "bad" / "t-0").exists()
+    reopened.close()
