@@ -126,6 +126,20 @@ def list_partitions(bootstrap: str) -> list[tuple[str, int]]:
     return sorted((name, p) for name, topic in found.topics.items() for p in topic.partitions)
 
 
+def offsets_for_timestamp(
+    bootstrap: str, partitions: Iterable[tuple[str, int]], timestamp: int
+) -> dict[tuple[str, int], int]:
+    """The first offset with at least this timestamp, -1 where there is none."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "fidelity-reader", **_QUIET})
+    try:
+        wanted = [TopicPartition(topic, partition, timestamp) for topic, partition in partitions]
+        found = consumer.offsets_for_times(wanted, TIMEOUT_SECONDS)
+    finally:
+        consumer.close()
+    assert all(answer.error is None for answer in found), found
+    return {(answer.topic, answer.partition): answer.offset for answer in found}
+
+
 def consume(
     bootstrap: str, partitions: Iterable[tuple[str, int]], *, isolation: str = "read_uncommitted"
 ) -> ReadTopic:

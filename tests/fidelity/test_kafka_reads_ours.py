@@ -10,11 +10,11 @@ from kazoo.client import KazooClient
 from storage.append_info import ReadIsolation
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
-from tests.fidelity.clients import Rdkafka, consume
+from tests.fidelity.clients import Rdkafka, consume, offsets_for_timestamp
 from tests.fidelity.consumed import ConsumedRecord
 from tests.fidelity.dumped import parse_dump
 from tests.fidelity.our_logs import LAST_EPOCH, NOW, SMALL, OurDirectory
-from tests.fidelity.samples import Samples
+from tests.fidelity.samples import FIRST_TIMESTAMP, Samples
 from tests.fidelity.test_open_fixtures import read_all
 from tests.support.apache_kafka import (
     RELEASES,
@@ -24,6 +24,13 @@ from tests.support.apache_kafka import (
 )
 
 ISOLATIONS: Final = ("read_uncommitted", "read_committed")
+TIMESTAMPS: Final = (
+    0,
+    *range(FIRST_TIMESTAMP + 95, FIRST_TIMESTAMP + 20_000, 1_700),
+    NOW,
+    NOW + 3_605,
+    NOW + 10**9,
+)
 WRITTEN_BY_KAFKA: Final = ("built-none", "received-lz4", "truncated", "deleted-records")
 
 
@@ -102,6 +109,11 @@ def test_our_snapshots_and_transaction_indexes_are_dumped(
     assert producers == {10, 11, 12, 20, 21}
 
 
+def timed_partitions(ours: OurDirectory) -> list[tuple[str, int]]:
+    """Records of magic 0 have no timestamps to look for."""
+    return [(topic, partition) for topic, partition in ours.partitions if "v0-" not in topic]
+
+
 class Served:
     """What became of our directory in the hands of a broker of Kafka's."""
 
@@ -117,6 +129,10 @@ class Served:
         self.read_after = {
             isolation: consume(broker.bootstrap, ours.partitions, isolation=isolation)
             for isolation in ISOLATIONS
+        }
+        self.offsets = {
+            timestamp: offsets_for_timestamp(broker.bootstrap, timed_partitions(ours), timestamp)
+            for timestamp in TIMESTAMPS
         }
 
 
@@ -222,4 +238,21 @@ def test_we_read_what_kafka_added_to_our_directory(served: Served) -> None:
         added = served.read_after["read_uncommitted"][topic, partition]
         is_written = topic in WRITTEN_BY_KAFKA or topic == "transactional"
         assert is_written == (len(added) > len(served.read["read_uncommitted"][topic, partition]))
+    manager.close()
+
+
+def test_we_find_timestamps_where_kafka_finds_them(served: Served) -> None:
+    manager = LogManager([served.data], SMALL, lambda: NOW)
+    manager.load(served.ours.configs)
+    for timestamp, offsets in served.offsets.items():
+        for (topic, partition), offset in offsets.items():
+            log = manager.get(topic, partition)
+            assert log is not None
+            found = log.offset_for_timestamp(timestamp)
+            if topic == "deleted-records":
+                # Kafka finds nothing if the first segment that is young enough lies before the
+                # start of the log, as it may until the next clean-up. We go on searching.
+                records = served.read_after["read_uncommitted"][topic, partition]
+                offset = next((r.offset for r in records if r.timestamp >= timestamp), -1)
+            assert (-1 if found is None else found.offset) == offset, (topic, timestamp)
     manager.close()

@@ -49,6 +49,7 @@ _JVM_OPTIONS: Final = (
     "-Xms64m",
     "-Xmx512m",
     "-Djava.net.preferIPv4Stack=true",
+    "-Dzookeeper.forceSync=no",  # a test's ZooKeeper need not survive a power cut
 )
 _LOG4J: Final = """\
 log4j.rootLogger={level}, console
