@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, TextIO
 
 from broker.dump_log.index_dump import IndexOptions, dump_offset_index, dump_time_index
-from broker.dump_log.report import Report
+from broker.dump_log.report import OutputError, Report
 from broker.dump_log.segment_dump import SegmentOptions, dump_segment
 from broker.dump_log.state_dump import dump_snapshot, dump_txn_index
 
@@ -43,8 +43,10 @@ def dump_files(paths: Sequence[str], options: DumpOptions, out: TextIO, err: Tex
         for path in paths:
             _dump_file(_shown_name(path), options, report)
         report.finish()
-    except BrokenPipeError:
-        _discard(out)  # `| head` has seen enough
+    except OutputError as error:
+        if not isinstance(error.__cause__, BrokenPipeError):  # `| head` has seen enough
+            err.write(f"standard output: {error.__cause__}\n")
+        _discard(out)
         return _FAILURE
     return _FAILURE if report.has_failed else _OK
 
@@ -53,8 +55,6 @@ def _dump_file(path: str, options: DumpOptions, report: Report) -> None:
     report.line(f"Dumping {path}")
     try:
         _dump_by_suffix(path, options, report)
-    except BrokenPipeError:
-        raise
     except OSError as error:
         reason = error.strerror or str(error)
         report.problem(f"{error.filename or path}: cannot be read: {reason}")

@@ -15,6 +15,10 @@ _Complaints = dict[str, list[Pair]]
 NO_SUCH_OFFSET: Final = -1
 
 
+class OutputError(Exception):
+    """Standard output cannot be written to; its cause says why."""
+
+
 class Report:
     """Lines go out at once, complaints are kept until the end."""
 
@@ -29,7 +33,10 @@ class Report:
         self._non_consecutive: _Complaints = {}
 
     def line(self, text: str) -> None:
-        self._out.write(f"{text}\n")
+        try:
+            self._out.write(f"{text}\n")
+        except OSError as error:
+            raise OutputError from error
 
     def trailing_bytes(self, count: int, path: str) -> None:
         """What follows the last whole entry of a file, if there is anything."""
@@ -39,7 +46,7 @@ class Report:
     def problem(self, text: str) -> None:
         """Something could not be shown: said where it is met, and in the exit status."""
         self.has_failed = True
-        self._out.flush()
+        self._flush()
         self._err.write(f"{text}\n")
 
     def index_mismatch(self, path: str, index_offset: int, log_offset: int) -> None:
@@ -59,7 +66,7 @@ class Report:
 
     def finish(self) -> None:
         """Print the complaints, kind by kind; the newest first where Kafka has it so."""
-        self._out.flush()
+        self._flush()
         self._print(
             self._index_mismatches,
             "Mismatches in :{path}",
@@ -88,6 +95,12 @@ class Report:
             newest_first=True,
         )
         self._err.flush()
+
+    def _flush(self) -> None:
+        try:
+            self._out.flush()
+        except OSError as error:
+            raise OutputError from error
 
     def _print(
         self, complaints: _Complaints, title: str, line: str, *, newest_first: bool = False

@@ -79,6 +79,21 @@ def test_a_reader_that_leaves_early_ends_the_dump_quietly(tmp_path: Path) -> Non
         assert process.wait(60) == 1
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_output_that_cannot_be_written_costs_a_line(tmp_path: Path) -> None:
+    path = write(tmp_path / SEGMENT, make_batch(b"x"))
+    with open("/dev/full", "wb") as full:
+        finished = subprocess.run(
+            [sys.executable, "-m", "broker", "dump-log", str(path), str(tmp_path / "missing.log")],
+            cwd=PROJECT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=60,
+        )
+    assert finished.stderr == b"standard output: [Errno 28] No space left on device\n"
+    assert finished.returncode == 1
+
+
 def test_text_that_the_terminal_cannot_show_is_replaced(tmp_path: Path) -> None:
     path = write(tmp_path / SEGMENT, make_batch("\u0436".encode()))
     finished = subprocess.run(
