@@ -125,7 +125,7 @@ def test_directories_that_are_no_partitions_are_refused(tmp_path: Path) -> None:
 def test_a_partition_in_two_directories_is_refused(tmp_path: Path) -> None:
     for name in ("one", "two"):
         single = manager(tmp_path / name)
-        single.get_or_create("t", 0)
+        append_values(single.get_or_create("t", 0), b"value")
         single.close()
     logs = manager(tmp_path / "one", tmp_path / "two")
     with pytest.raises(MalformedDirectoryError, match="both"):
