@@ -40,6 +40,7 @@ logger = logging.getLogger(__name__)
 SESSION_FILE = ".zookeeper-session"
 STOP_GRACE_SECONDS = 5.0
 DELETED_FILES_CHECK_MS = 1000
+PRODUCER_EXPIRATION_CHECK_MS = 600_000
 
 
 class Assembly:
@@ -219,5 +220,8 @@ class Assembly:
         background.every("deleted-files", DELETED_FILES_CHECK_MS, logs.remove_deleted)
         background.every_on_loop(
             "log-retention", settings.log_retention_check_interval_ms, logs.cleanup
+        )
+        background.every_on_loop(
+            "producer-expiration", PRODUCER_EXPIRATION_CHECK_MS, logs.remove_expired_producers
         )
         self._stops.push_async_callback(background.stop)

@@ -87,7 +87,7 @@ class BrokerServer:
         """Bring everything up, in Kafka's order; what fails on the way is told in one line."""
         logger.info("starting")
         self.state = BrokerState.STARTING
-        self._warn_of_idle_settings()
+        self._name_idle_settings()
         try:
             await self._start_parts()
         except (EmbeddedZooKeeperError, StorageError) as error:
@@ -159,6 +159,7 @@ class BrokerServer:
             ) from error
         return zookeeper
 
-    def _warn_of_idle_settings(self) -> None:
-        for name in self._settings.without_effect:
-            logger.warning("%s is recognised but has no effect yet", name)
+    def _name_idle_settings(self) -> None:
+        names = self._settings.without_effect
+        if names:
+            logger.info("Recognised, but without effect so far: %s", ", ".join(names))
