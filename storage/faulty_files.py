@@ -63,12 +63,6 @@ class FaultyFiles(Files):
         self._meet("truncate", file.path)
         super().truncate(file, length)
 
-    def allocate(self, file: Descriptor, position: int, length: int) -> None:
-        self._meet("allocate", file.path)
-        if self._take_space(length) < length:
-            raise _full_disk()
-        super().allocate(file, position, length)
-
     def sync(self, file: Descriptor) -> None:
         self._meet("sync", file.path)
         super().sync(file)

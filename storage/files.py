@@ -95,11 +95,6 @@ class Files:
     def truncate(self, file: Descriptor, length: int) -> None:
         os.ftruncate(file.fd, length)
 
-    def allocate(self, file: Descriptor, position: int, length: int) -> None:
-        """Have the file system set blocks aside, so that a mapped write cannot meet a full disk."""
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fd, position, length)
-
     def sync(self, file: Descriptor) -> None:
         os.fsync(file.fd)
 

@@ -70,7 +70,7 @@ class LogManager:
         self.environment = Environment(
             clock=clock,
             files=files or Files(),
-            open_files=OpenFiles(open_files_limit or _half_of_the_descriptors()),
+            open_files=OpenFiles(open_files_limit or _descriptors_for_files()),
             producer_expiration_ms=producer_expiration_ms,
             validate_records=validate_records,
             on_failure=self._io_failed,
@@ -189,6 +189,8 @@ class LogManager:
             raise LogDirectoryError(path, f"{topic}-{partition} may lie in an offline directory")
 
     def _emptiest_first(self) -> list[LogDirectory]:
+        if len(self.directories) == 1:
+            return list(self.directories)
         counts = Counter(log.directory.parent for log in self.all_logs())
         return sorted(self.directories, key=lambda directory: counts[directory.path])
 
@@ -363,10 +365,10 @@ class LogManager:
             self._on_directory_failure(path, error)
 
 
-def _half_of_the_descriptors() -> int:
-    """The other half of what this process may have open is for connections."""
+def _descriptors_for_files() -> int:
+    """A third of what this process may have open: indexes may need two, and connections some."""
     soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return 100_000 if soft_limit == resource.RLIM_INFINITY else soft_limit // 2
+    return 100_000 if soft_limit == resource.RLIM_INFINITY else soft_limit // 3
 
 
 def _recovery_point(log: Log) -> int:

@@ -58,11 +58,7 @@ class OffsetIndex(MappedIndex):
             raise CorruptIndexError(
                 f"Offset {offset} is not above the last one, {self.last_offset}, in {self.path}"
             )
-        self.reserve()
-        _ENTRY.pack_into(
-            self._mapped(), self.entries * _ENTRY_SIZE, offset - self.base_offset, position
-        )
-        self.entries += 1
+        self._add(_ENTRY.pack(offset - self.base_offset, position))
         self._last_offset = offset
 
     def lookup(self, offset: int) -> tuple[int, int]:

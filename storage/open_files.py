@@ -1,8 +1,9 @@
 """Keeps the number of descriptors that logs hold open within a limit.
 
-Owns the choice of whom to close. Every open log file and every mapped index counts as one holder
-(a mapping keeps a descriptor of its own). Five thousand partitions would hold fifteen thousand;
-those that were not used lately are closed instead and open again when they are next needed.
+Owns the choice of whom to close. Every open log file and every open index counts as one holder
+(an index that is mapped has two descriptors: the mapping keeps one of its own). Five thousand
+partitions would hold fifteen thousand; those that were not used lately are closed instead and
+open again when they are next needed.
 """
 
 from threading import Lock

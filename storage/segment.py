@@ -121,20 +121,22 @@ class Segment(LogFile):
             raise SegmentOverflowError(self.base_offset, last_offset)
         position = self.size
         length = len(records)
-        # What may read or reserve comes before the write: errors are met while nothing has changed.
+        # Before the write: it may have to be read, and an error is best met with nothing changed.
         largest = self._largest or self.largest
-        index_due = self._bytes_since_index_entry > self._index_interval_bytes
-        if index_due:
-            self.indexes.reserve()
         self.write(records)
-        if position == 0:
-            self._first_timestamp = max_timestamp
         if max_timestamp > largest[0]:
-            largest = self._largest = (max_timestamp, offset_of_max_timestamp)
-        if index_due:
-            self.indexes.append(last_offset, position, largest)
+            largest = (max_timestamp, offset_of_max_timestamp)
+        if self._bytes_since_index_entry > self._index_interval_bytes:
+            try:
+                self.indexes.append(last_offset, position, largest)
+            except OSError:
+                self.cut(position)
+                raise
             self._bytes_since_index_entry = 0
             self._forget_tail()
+        self._largest = largest
+        if position == 0:
+            self._first_timestamp = max_timestamp
         self._bytes_since_index_entry += length
         self._tail_offsets.append(first_offset)
         self._tail_positions.append(position)

@@ -56,19 +56,20 @@ class SegmentIndexes:
         self.offsets.reset()
         self.times.reset()
 
-    def reserve(self) -> None:
-        """Make sure that the next entries can be written, whatever happens to the disk."""
-        self.offsets.reserve()
-        self.times.reserve()
-
     def append(self, last_offset: int, position: int, largest: tuple[int, int]) -> None:
         """Index the append that ends with an offset, if there is room.
 
         When indexes are rebuilt there may be more to index than when they were first written.
         """
-        if not self.are_full:
-            self.offsets.append(last_offset, position)
+        if self.are_full:
+            return
+        entries = self.offsets.entries
+        self.offsets.append(last_offset, position)
+        try:
             self.times.append(*largest)
+        except OSError:
+            self.offsets.keep_entries(entries)
+            raise
 
     def append_last_time(self, largest: tuple[int, int]) -> None:
         """The last entry of a segment's time index has its largest timestamp."""

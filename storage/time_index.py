@@ -63,11 +63,7 @@ class TimeIndex(MappedIndex):
             raise CorruptIndexError(
                 f"Offset {offset} is below the last one, {last_offset}, in {self.path}"
             )
-        self.reserve()
-        _ENTRY.pack_into(
-            self._mapped(), self.entries * _ENTRY_SIZE, timestamp, offset - self.base_offset
-        )
-        self.entries += 1
+        self._add(_ENTRY.pack(timestamp, offset - self.base_offset))
         self._last_entry = (timestamp, offset)
 
     def lookup(self, timestamp: int) -> tuple[int, int]:

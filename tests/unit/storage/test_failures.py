@@ -38,11 +38,12 @@ def test_full_disk_in_the_middle_of_an_append_leaves_whole_batches(
     assert append_values(open_log(tmp_path), b"c") == [2]
 
 
-def test_full_disk_is_met_before_an_index_entry_is_due(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [".index", ".timeindex"])
+def test_an_append_whose_index_entry_does_not_fit_is_taken_back(tmp_path: Path, kind: str) -> None:
     files = FaultyFiles()
     log = open_log(tmp_path, LogConfig(index_interval_bytes=1), files=files)
     append_values(log, b"a")
-    files.faults.append(Fault("allocate", errno.ENOSPC))
+    files.faults.append(Fault("pwrite", errno.ENOSPC, path_contains=kind))
     with pytest.raises(LogDirectoryError):
         log.append_as_leader(make_batch(b"b"), 0)
     assert log.end_offset == 1

@@ -105,10 +105,10 @@ def test_index_goes_on_after_its_mapping_was_released(tmp_path: Path) -> None:
     assert (tmp_path / "0.index").stat().st_size == 80
 
 
-def test_full_disk_is_met_before_the_mapping_is_written(tmp_path: Path) -> None:
+def test_an_entry_that_does_not_fit_on_the_disk_is_not_counted(tmp_path: Path) -> None:
     files = FaultyFiles()
     index = offset_index(tmp_path, files=files)
-    files.space_left = 10
+    files.space_left = 5
     with pytest.raises(OSError, match="No space left"):
         index.append(BASE + 10, 100)
     assert index.entries == 0
