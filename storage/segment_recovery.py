@@ -65,6 +65,7 @@ def recover_segment(
     if truncated:
         logger.warning("%s: its last %d bytes are cut off", segment, truncated)
         segment.truncate_bytes(valid_bytes)
+    segment.indexes.transactions.trim()
     with unless_disk_is_full(f"The last time index entry of {segment}"):
         segment.become_inactive()
     return truncated

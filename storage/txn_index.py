@@ -37,7 +37,7 @@ class AbortedTransaction(NamedTuple):
 class TxnIndex:
     """Aborted transactions in the order of their markers."""
 
-    __slots__ = ("_entries", "_environment", "_size", "base_offset", "path")
+    __slots__ = ("_entries", "_environment", "_file_size", "_size", "base_offset", "path")
 
     def __init__(self, environment: Environment, path: str, base_offset: int, size: int) -> None:
         """Take an existing file of `size` bytes, or none (0); it is read when it is needed."""
@@ -45,11 +45,16 @@ class TxnIndex:
         self.path = path
         self.base_offset = base_offset
         self._size = size
+        self._file_size = size
         self._entries: list[AbortedTransaction] | None = None if size else []
 
     @property
     def exists(self) -> bool:
         return self._size > 0
+
+    @property
+    def size_in_bytes(self) -> int:
+        return self._size
 
     @property
     def entries(self) -> list[AbortedTransaction]:
@@ -72,6 +77,7 @@ class TxnIndex:
             files.truncate(descriptor, self._size)
             raise OSError(f"Only {written} of {len(data)} bytes fit into {self.path}")
         self._size += len(data)
+        self._file_size = max(self._file_size, self._size)
         entries.append(aborted)
 
     def search(self, offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
@@ -96,10 +102,14 @@ class TxnIndex:
             self._entries = kept
 
     def reset(self) -> None:
-        """Drop all transactions."""
-        if self.exists:
-            self._resize(0)
+        """Drop all transactions; the file keeps its blocks until `trim`: the disk may be full."""
+        self._size = 0
         self._entries = []
+
+    def trim(self) -> None:
+        """Cut the file to its entries."""
+        if self._file_size > self._size:
+            self._resize(self._size)
 
     def check(self) -> None:
         """Refuse an index that cannot belong to its segment."""
@@ -116,7 +126,7 @@ class TxnIndex:
     def _resize(self, size: int) -> None:
         files = self._environment.files
         files.truncate(files.open(self.path, os.O_RDWR), size)
-        self._size = size
+        self._size = self._file_size = size
 
     def _read(self) -> list[AbortedTransaction]:
         data = self._environment.files.read_whole(self.path)

@@ -4,12 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from storage.append_info import AppendOrigin
 from storage.errors import LogDirectoryError
 from storage.faulty_files import Fault, FaultyFiles
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
+from storage.records.builder import ProducerInfo, build_end_txn_batch
+from storage.records.control import ControlType, EndTxnMarker
 from storage.records.layout import set_base_offset
 from tests.unit.storage.support import (
+    NOW,
     ManualClock,
     append_values,
     make_batch,
@@ -30,6 +34,27 @@ def test_an_offset_that_broke_ends_the_log_before_it(tmp_path: Path) -> None:
     reopened.update_high_watermark(99)
     assert read_values(reopened) == [(0, b"a")]
     assert reopened.end_offset == 1
+
+
+def test_the_transaction_index_is_cut_only_after_it_was_rebuilt(tmp_path: Path) -> None:
+    """On a full disk, others would be quicker to take the blocks of an emptied file."""
+    log = open_log(tmp_path)
+    for producer in (7, 8):
+        info = ProducerInfo(producer, 0, 0, is_transactional=True)
+        log.append_as_leader(make_batch(b"value", producer=info), 0)
+        marker = build_end_txn_batch(NOW, producer, 0, EndTxnMarker(ControlType.ABORT, 0))
+        log.append_as_leader(marker, 0, AppendOrigin.COORDINATOR)
+    aborted = log.aborted_transactions(0, 4)
+    assert len(aborted) == 2
+    index = log.directory / f"{0:020d}.txnindex"
+    size = index.stat().st_size
+    index.write_bytes(index.read_bytes() + b"torn")
+    files = FaultyFiles()
+    reopened = open_log(tmp_path, files=files)
+    assert reopened.aborted_transactions(0, 4) == aborted
+    assert index.stat().st_size == size
+    changes = [call for call, path in files.calls if path == str(index) and call != "open"]
+    assert changes == ["pwrite", "pwrite", "truncate"]
 
 
 def test_no_partition_is_created_without_a_directory(tmp_path: Path) -> None:
