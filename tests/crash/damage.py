@@ -12,11 +12,11 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from storage.append_info import AppendOrigin
 from storage.log_config import INT64_MAX
 from storage.log_manager import LogManager
 from storage.records.layout import CRC_POSITION, LENGTH_POSITION, LOG_OVERHEAD
 from storage.segment_files import partition_directory
+from tests.crash.appending import append_to
 from tests.crash.journal import Acknowledged, JournalContent
 from tests.crash.killing import crash
 from tests.crash.model import Model
@@ -105,14 +105,7 @@ def _write(logs: LogManager) -> list[Acknowledged]:
             for log in partitions:
                 log.roll()
         append = workload.next_append([log.end_offset for log in partitions])
-        log = partitions[append.place]
-        if append.origin is AppendOrigin.REPLICATION:
-            info = log.append_as_follower(append.payload)
-        else:
-            payload = bytearray(append.payload)
-            info = log.append_as_leader(payload, number // 100, append.origin)
-        log.update_high_watermark(log.end_offset)
-        acknowledged.append(Acknowledged(append, info.first_offset, info.last_offset))
+        acknowledged.append(append_to(partitions[append.place], append, number // 100))
     return acknowledged
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from storage.append_info import AppendOrigin
 from storage.errors import LogDirectoryError, NoLogDirectoryLeftError
 from storage.faulty_files import FaultyFiles
 from storage.files import AnyPath, Buffer, Descriptor, Files
 from storage.log_manager import LogManager
+from tests.crash.appending import append_to
 from tests.crash.journal import Acknowledged, Append, JournalContent
 from tests.crash.killing import crash
 from tests.crash.workload import (
@@ -62,12 +62,6 @@ class FailingFiles(FaultyFiles):
         if BAD_DISK not in file.path:
             return Files.pwrite(self, file, data, position)
         return super().pwrite(file, data, position)
-
-    def allocate(self, file: Descriptor, position: int, length: int) -> None:
-        if BAD_DISK not in file.path:
-            Files.allocate(self, file, position, length)
-        else:
-            super().allocate(file, position, length)
 
     def truncate(self, file: Descriptor, length: int) -> None:
         """A full disk has space again when a file becomes shorter."""
@@ -139,18 +133,12 @@ def _write(logs: LogManager, course: Course) -> None:
             continue
         course.unresolved.append(append)
         try:
-            if append.origin is AppendOrigin.REPLICATION:
-                info = log.append_as_follower(append.payload)
-            else:
-                payload = bytearray(append.payload)
-                info = log.append_as_leader(payload, step // 20, append.origin)
+            course.acknowledged.append(append_to(log, append, step // 20))
         except LogDirectoryError as error:
             _check_offline(logs, error)
             continue
         course.unresolved.pop()
-        course.acknowledged.append(Acknowledged(append, info.first_offset, info.last_offset))
         ends[append.place] = log.end_offset
-        log.update_high_watermark(log.end_offset)
         if step % _STEPS_PER_CHORE == 0:
             _do_chores(logs, random)
 

@@ -4,7 +4,8 @@ Owns the checks of what a log answers: reads, look-ups by offset and by timestam
 transactions, and what producers are told that send again. Must not know how the writer ended.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
 from random import Random
 from typing import Final
 
@@ -129,10 +130,12 @@ def check_index_entries(segment: Segment) -> None:
     times = segment.indexes.times
     entries = [times.entry(slot) for slot in range(times.entries)]
     assert entries == sorted(entries), f"{segment}: its time index is out of order"
+    ends = [header.last_offset for header in headers.values()]
+    youngest = list(accumulate((header.max_timestamp for header in headers.values()), max))
     for timestamp, offset in entries:
-        earlier = [h.max_timestamp for h in headers.values() if h.last_offset <= offset]
-        assert timestamp == max(earlier), f"{segment}: {timestamp} at {offset}"
-    assert segment.largest[0] == max((h.max_timestamp for h in headers.values()), default=-1)
+        expected = youngest[bisect_right(ends, offset) - 1]
+        assert timestamp == expected, f"{segment}: {timestamp} at {offset}"
+    assert segment.largest[0] == (youngest[-1] if youngest else -1)
 
 
 def check_transactions(log: Log, facts: PartitionFacts) -> None:

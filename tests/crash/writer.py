@@ -20,11 +20,11 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from storage.append_info import AppendOrigin
 from storage.files import AnyPath, Buffer, Descriptor, Files
 from storage.log import Log
 from storage.log_manager import LogManager
-from tests.crash.journal import Append, Journal
+from tests.crash.appending import append_to
+from tests.crash.journal import Journal
 from tests.crash.workload import (
     CONFIG,
     CONFIGS,
@@ -78,10 +78,6 @@ class DeadlyFiles(Files):
     def truncate(self, file: Descriptor, length: int) -> None:
         self._count(lambda: super(DeadlyFiles, self).truncate(file, length))
         super().truncate(file, length)
-
-    def allocate(self, file: Descriptor, position: int, length: int) -> None:
-        self._count(lambda: super(DeadlyFiles, self).allocate(file, position, length))
-        super().allocate(file, position, length)
 
     def sync(self, file: Descriptor) -> None:
         self._count(lambda: None)
@@ -147,17 +143,8 @@ class Writer:
         append = self._workload.next_append(ends)
         log = self._partitions[append.place]
         self._journal.intend(append)
-        self._journal.acknowledge(*self._append(log, append))
-        log.update_high_watermark(log.end_offset)
-
-    def _append(self, log: Log, append: Append) -> tuple[int, int]:
-        if append.origin is AppendOrigin.REPLICATION:
-            info = log.append_as_follower(append.payload)
-        else:
-            payload = bytearray(append.payload)
-            info = log.append_as_leader(payload, self._leader_epoch, append.origin)
-        assert not info.is_duplicate
-        return info.first_offset, info.last_offset
+        _, first_offset, last_offset = append_to(log, append, self._leader_epoch)
+        self._journal.acknowledge(first_offset, last_offset)
 
     def _do_something_else(self) -> None:
         log = self._random.choice(self._partitions)
