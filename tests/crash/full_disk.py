@@ -7,7 +7,6 @@ are written to until the disk refuses, opened again while it is full, checked, a
 after space has been made. Exits with 0 if all went well.
 """
 
-import gc
 import shutil
 import sys
 from pathlib import Path
@@ -20,7 +19,7 @@ from tests.crash.appending import append_to
 from tests.crash.damage import open_logs, reopened
 from tests.crash.inspection import check_logs
 from tests.crash.journal import Acknowledged, Append, JournalContent
-from tests.crash.killing import crash
+from tests.crash.killing import close_what_crashed, crash
 from tests.crash.model import Model
 from tests.crash.workload import PARTITIONS, Workload, config_of
 
@@ -38,7 +37,7 @@ def main() -> None:
         root.mkdir()
         survive_a_full_disk(root, Random(seed))
         shutil.rmtree(root)
-        gc.collect()  # managers that crashed hold files open, which take space although removed
+        close_what_crashed()  # files that are held open take space although they are removed
 
 
 def survive_a_full_disk(root: Path, random: Random) -> None:

@@ -4,6 +4,7 @@ Owns the process that forks the writers (writer.py), and the course of a life: a
 started and killed, its logs are opened again and held against the model.
 """
 
+import gc
 import signal
 import subprocess
 import sys
@@ -134,3 +135,8 @@ def crash(logs: LogManager) -> None:
     """Leave the logs as they are, as far as another process can tell."""
     for directory in logs.directories:
         directory.unlock()
+
+
+def close_what_crashed() -> None:
+    """A manager that was left to itself holds its files until its last reference is found."""
+    gc.collect()

@@ -13,7 +13,7 @@ from storage.log_manager import LogManager
 from tests.crash.damage import Template, reopened
 from tests.crash.failing import FailingFiles, Failure, write_on
 from tests.crash.inspection import check_logs
-from tests.crash.killing import crash
+from tests.crash.killing import close_what_crashed, crash
 from tests.crash.model import Model
 from tests.crash.workload import CONFIG, CONFIGS, NOW, log_directories
 
@@ -48,6 +48,7 @@ def check_what_is_left(root: Path, model: Model, kind: str, call: int) -> None:
     for _ in range(2):
         check_logs(reopened(root), model, course.unresolved, Random(call))
     shutil.rmtree(root)
+    close_what_crashed()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -85,6 +86,7 @@ def fail_while_loading(template: Template, root: Path, state: str, failure: Fail
     model = Model([list(batches) for batches in template.model.batches])
     check_logs(reopened(root), model, [], Random(failure.call))
     shutil.rmtree(root)
+    close_what_crashed()
     return is_loaded
 
 

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from tests.crash.killing import Survivors, Writers
+from tests.crash.killing import Survivors, Writers, close_what_crashed
 
 KILLS = 5
 SHORT_SOAK_KILLS = 25
@@ -38,6 +38,7 @@ def survive(writers: Writers, root: Path, kills: int, seed: int) -> None:
             survivors.live(writers)
         acknowledged += survivors.acknowledged
         shutil.rmtree(directory)
+        close_what_crashed()
     assert acknowledged > kills, "the writers hardly wrote"
 
 

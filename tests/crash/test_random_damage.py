@@ -10,6 +10,7 @@ import pytest
 from storage.log_config import INT64_MAX
 from tests.crash.damage import DAMAGES, Damage, Template, damage_file, lose_tail, reopened
 from tests.crash.inspection import check_offsets, check_timestamps, read_all
+from tests.crash.killing import close_what_crashed
 from tests.crash.workload import PARTITIONS
 
 ROUNDS = 15
@@ -120,3 +121,4 @@ def test_random_damage_again_and_again(template: Template, tmp_path: Path) -> No
     for seed in range(ROUNDS, ROUNDS + rounds):
         break_everything_but_segments(template, tmp_path / f"beside-{seed}", seed)
         break_segments_as_well(template, tmp_path / f"within-{seed}", seed)
+        close_what_crashed()
