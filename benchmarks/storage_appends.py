@@ -16,10 +16,10 @@ from storage.records.builder import BatchBuilder, ProducerInfo
 from storage.records.layout import BATCH_HEADER_SIZE, set_base_offset
 
 # Short rounds, so that some of them are not interrupted by whatever else the machine does.
-ROUNDS: Final = 40
-SMALL_ROUNDS: Final = 300
+ROUNDS: Final = 200
+READ_ROUNDS: Final = 40
 LARGE_BYTES: Final = 1_000_000
-LARGE_PER_ROUND: Final = 8
+LARGE_PER_ROUND: Final = 2
 SMALL_BYTES: Final = 200
 SMALL_PER_ROUND: Final = 300
 LARGE_BAR_RATIO: Final = 1.5
@@ -57,7 +57,7 @@ def measure_appends(directory: Path) -> Iterator[Row]:
         lambda: append(log, small, SMALL_PER_ROUND),
     )
     log = open_log(directory / "idempotent-0", LogConfig())
-    batches = idempotent_batches(SMALL_ROUNDS * SMALL_PER_ROUND)
+    batches = idempotent_batches(ROUNDS * SMALL_PER_ROUND)
     yield _small_row(
         "append, 200-byte batches, idempotent",
         directory,
@@ -79,7 +79,7 @@ def plain_file(directory: Path) -> Iterator[int]:
 
 def _small_row(name: str, directory: Path, batch: bytearray, appended: Callable[[], None]) -> Row:
     with plain_file(directory) as descriptor:
-        times = best_of(SMALL_ROUNDS, lambda: write(descriptor, batch, SMALL_PER_ROUND), appended)
+        times = best_of(ROUNDS, lambda: write(descriptor, batch, SMALL_PER_ROUND), appended)
     plain, own = (seconds / SMALL_PER_ROUND * 1e6 for seconds in times)
     return Row(
         name,
@@ -125,7 +125,7 @@ def measure_reads(directory: Path) -> Iterator[Row]:
     path = log.segments.active.path()
     size = log.segments.active.size
     plain, copied, slices = best_of(
-        ROUNDS,
+        READ_ROUNDS,
         lambda: read_file(path, size),
         lambda: read_log(log, copying=True),
         lambda: read_log(log, copying=False),
