@@ -212,6 +212,13 @@ _ELEMENTS: dict[object, Kind] = {
 }
 
 
+def _compile_and_construct(self: "Struct", **values: Any) -> None:
+    """The constructor of a class until it is first used; then the real one is compiled."""
+    cls = type(self)
+    cls.__init__ = compile_constructor(cls)  # type: ignore[method-assign]
+    cls.__init__(self, **values)
+
+
 @dataclass_transform(kw_only_default=True, eq_default=True)
 class StructType(type):
     """Turns the declared fields of a class into slots and a keyword constructor."""
@@ -224,6 +231,8 @@ class StructType(type):
             namespace.pop(field_name).name = field_name
         namespace["FIELDS"] = fields
         namespace["__slots__"] = tuple(field.name for field in fields)
+        # Each class has its own, lest the one compiled for a base serve those below it.
+        namespace.setdefault("__init__", _compile_and_construct)
         return super().__new__(mcs, name, bases, namespace, **options)
 
 
@@ -231,12 +240,6 @@ class Struct(metaclass=StructType):
     """What every message and every struct within one can do."""
 
     FIELDS: ClassVar[tuple[Field, ...]]
-
-    def __init__(self, **values: Any) -> None:
-        # The real constructor of each class is compiled when the class is first used.
-        cls = type(self)
-        cls.__init__ = compile_constructor(cls)  # type: ignore[method-assign]
-        cls.__init__(self, **values)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Struct) or other.FIELDS is not self.FIELDS:

@@ -8,9 +8,10 @@ from network.protocol import ApiKey, decode_message, encode_message, request_cla
 from network.protocol.compiler.plan import minimal_size
 from network.protocol.messages.consumer_group_describe import Assignment, Member
 from network.protocol.messages.fetch import FetchRequest, PartitionData
+from network.protocol.messages.heartbeat import HeartbeatRequest
 from network.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from network.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from network.protocol.schema import ZERO_UUID, Field, Message, Struct
+from network.protocol.schema import ZERO_UUID, Field, Message, Request, Struct
 from network.protocol.versions import Versions
 from tests.unit.network.protocol.samples import Sampler, every_message
 
@@ -106,3 +107,9 @@ def test_every_element_of_an_array_takes_at_least_one_byte() -> None:
         for field in arrays(message, version):
             if field.struct is not None:
                 assert minimal_size(field.struct, version, version in message.FLEXIBLE) > 0
+
+
+def test_constructing_a_base_leaves_the_messages_below_it_alone() -> None:
+    Request()
+    assert HeartbeatRequest(group_id="g").group_id == "g"
+    assert HeartbeatRequest().group_id == ""
