@@ -192,11 +192,11 @@ class LogState:
             segment.release_all()
 
     def go_offline(self) -> None:
-        """Take the log out of service. May be called from another thread: closes nothing."""
+        """Take the log out of service and close its files. May be called from any thread."""
         self.is_offline = True
         for segment in self.segments:
             segment.deleted = True
-            segment.forget_open_files()
+            segment.release_all()
 
     def _check_online(self) -> None:
         if self.is_offline:

@@ -89,11 +89,12 @@ class MappedIndex:
         self._entries_changed()
 
     def release(self) -> None:
-        """Close and unmap; the next use opens and maps again."""
-        if self._map is not None:
-            self._map.close()
+        """Close and unmap; the next use opens and maps again.
+
+        Nothing is closed under the feet of another thread: a search keeps the map that it has.
+        """
+        if self._map is not None or self._descriptor is not None:
             self._map = None
-        if self._descriptor is not None:
             self._descriptor = None
             self._environment.open_files.closed(self)
 
@@ -111,7 +112,7 @@ class MappedIndex:
         if self._file_size < self.max_bytes:
             self.release()
             self._resize(self.max_bytes)
-        descriptor = self._descriptor or self._open()
+        descriptor = self._descriptor or self._open_for_writing()
         written = self._environment.files.pwrite(descriptor, entry, self.size_in_bytes)
         if written != len(entry):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
@@ -120,15 +121,21 @@ class MappedIndex:
     def _mapped(self) -> mmap.mmap:
         """The mapping of the whole file as it is now; there must be entries."""
         self.recently_used = True
-        if self._map is None:
-            descriptor = self._descriptor or self._open()
-            self._map = mmap.mmap(descriptor.fileno(), self._file_size, access=mmap.ACCESS_READ)
-        return self._map
+        mapped = self._map
+        if mapped is None:
+            # The mapping keeps a descriptor of its own; that for writing is not needed here.
+            files = self._environment.files
+            descriptor = self._descriptor or files.open(self.path, os.O_RDONLY)
+            mapped = mmap.mmap(descriptor.fileno(), self._file_size, access=mmap.ACCESS_READ)
+            self._map = mapped
+            self._environment.open_files.opened(self)
+        return mapped
 
-    def _open(self) -> Descriptor:
-        self._descriptor = self._environment.files.open(self.path, os.O_RDWR)
+    def _open_for_writing(self) -> Descriptor:
+        descriptor = self._environment.files.open(self.path, os.O_RDWR)
+        self._descriptor = descriptor
         self._environment.open_files.opened(self)
-        return self._descriptor
+        return descriptor
 
     def _resize(self, size: int) -> None:
         if size != self._file_size:

@@ -1,7 +1,7 @@
 """Keeps the number of descriptors that logs hold open within a limit.
 
 Owns the choice of whom to close. Every open log file and every open index counts as one holder
-(an index that is mapped has two descriptors: the mapping keeps one of its own). Five thousand
+(one that is searched and written has two descriptors: its mapping keeps one). Five thousand
 partitions would hold fifteen thousand; those that were not used lately are closed instead and
 open again when they are next needed.
 """

@@ -120,3 +120,19 @@ class Snapshots:
 
     def path(self, offset: int) -> str:
         return segment_path(self.directory, offset, SNAPSHOT_KIND)
+
+
+class FrozenSnapshots(Snapshots):
+    """A view of a log's snapshots that can be loaded from, but leaves the files alone."""
+
+    __slots__ = ()
+
+    def __init__(self, snapshots: Snapshots) -> None:
+        super().__init__(snapshots._files, snapshots.directory, snapshots.offsets)
+
+    def write(self, offset: int, entries: Iterable[ProducerEntry]) -> None:
+        """Nothing is written."""
+
+    def remove(self, offset: int) -> None:
+        """Only this view forgets the snapshot."""
+        self.offsets.remove(offset)

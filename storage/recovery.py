@@ -20,7 +20,7 @@ from storage.files import unless_disk_is_full
 from storage.leader_epochs import LeaderEpochs
 from storage.log_config import INT64_MAX, LogConfig
 from storage.producer_recovery import rebuild_producers
-from storage.producer_snapshot import Snapshots
+from storage.producer_snapshot import FrozenSnapshots, Snapshots
 from storage.producer_state import ProducerState
 from storage.records.errors import CorruptRecordError
 from storage.replacement import discard_segments, replace_segments
@@ -64,12 +64,14 @@ class SegmentLoader:
     recovery_point: int
     epochs: LeaderEpochs
     _segments: Segments = field(default_factory=Segments)
+    # The files of segments and snapshots with their sizes, as they were when last looked at.
+    _files: dict[FileName, int] = field(default_factory=dict)
     _producers: ProducerState | None = None
-    _snapshot_offsets: list[int] = field(default_factory=list)
 
     def load(self, *, clean: bool) -> LoadedSegments:
         """Open all segments; `clean` says that the last stop left nothing to check."""
         segments = self._segments
+        self._list_files()
         swaps = self._remove_leftovers()
         self._splitting_overflows(lambda: self._open_segments(clean=clean))
         self._complete_swaps(swaps)
@@ -89,9 +91,8 @@ class SegmentLoader:
             segments.add(
                 Segment.create(self.environment, str(self.directory), end_offset, self.config)
             )
-        if self._producers is not None:
-            self._snapshot_offsets = self._producers.snapshots.offsets
-        return LoadedSegments(segments, end_offset, self._snapshot_offsets)
+        snapshots = self._snapshots if self._producers is None else self._producers.snapshots
+        return LoadedSegments(segments, end_offset, snapshots.offsets)
 
     # Leftovers of interrupted replacements
 
@@ -100,7 +101,7 @@ class SegmentLoader:
         cleaned: list[FileName] = []
         swapped: set[int] = set()
         swapped_logs: set[int] = set()
-        for name in self._list_files():
+        for name in list(self._files):
             if name.suffix == DELETED_SUFFIX:
                 self._remove(name)
             elif name.suffix == CLEANED_SUFFIX:
@@ -125,8 +126,8 @@ class SegmentLoader:
         segments = self._segments
         for base_offset in swaps:
             logger.info("%s: completing the replacement at %d", self.directory, base_offset)
-            swap = self._segment(self._list_files(), base_offset, SWAP_SUFFIX)
-            self._recover(swap)
+            swap = self._segment(base_offset, SWAP_SUFFIX)
+            self._rebuild_indexes(swap)
             old = [
                 segment
                 for segment in segments.between(base_offset, swap.next_offset())
@@ -139,11 +140,9 @@ class SegmentLoader:
     # Opening
 
     def _open_segments(self, *, clean: bool) -> None:
-        files = self._list_files()
-        bases = sorted(name.offset for name in files if name[1:] == (LOG_KIND, ""))
-        self._snapshot_offsets = [name.offset for name in files if name.kind == SNAPSHOT_KIND]
+        bases = sorted(name.offset for name in self._files if name[1:] == (LOG_KIND, ""))
         known = set(bases)
-        for name in files:
+        for name in list(self._files):
             if name.kind in INDEX_KINDS and not name.suffix and name.offset not in known:
                 logger.warning("%s: removing %s, an index without segment", self.directory, name)
                 self._remove(name)
@@ -153,27 +152,27 @@ class SegmentLoader:
             checked_before = max((b for b in bases if b <= self.recovery_point), default=0)
         self._segments.remove(list(self._segments))
         for base_offset in bases:
-            segment = self._segment(files, base_offset)
+            segment = self._segment(base_offset)
             try:
                 if base_offset < checked_before:
-                    self._check_indexes(segment, files)
+                    self._check_indexes(segment)
             except CorruptIndexError as error:
                 logger.warning("%s: the segment is read and its indexes are rebuilt", error)
-                self._recover(segment)
+                self._rebuild_indexes(segment)
             self._segments.add(segment)
 
-    def _segment(self, files: dict[FileName, int], base_offset: int, suffix: str = "") -> Segment:
+    def _segment(self, base_offset: int, suffix: str = "") -> Segment:
         sizes = SegmentSizes(
-            files[FileName(base_offset, LOG_KIND, suffix)],
-            *(files.get(FileName(base_offset, kind, suffix), 0) for kind in INDEX_KINDS),
+            self._files[FileName(base_offset, LOG_KIND, suffix)],
+            *(self._files.get(FileName(base_offset, kind, suffix), 0) for kind in INDEX_KINDS),
         )
         return Segment(
             self.environment, str(self.directory), base_offset, self.config, sizes, suffix
         )
 
-    def _check_indexes(self, segment: Segment, files: dict[FileName, int]) -> None:
+    def _check_indexes(self, segment: Segment) -> None:
         for kind in ("index", "timeindex"):
-            if FileName(segment.base_offset, kind, "") not in files:
+            if FileName(segment.base_offset, kind, "") not in self._files:
                 raise CorruptIndexError(f"{segment.path(kind)} is missing")
         segment.indexes.check(segment.size)
 
@@ -182,18 +181,39 @@ class SegmentLoader:
     def _recover_unflushed(self) -> None:
         unflushed = self._segments.between(self.recovery_point, INT64_MAX)
         for number, segment in enumerate(unflushed, start=1):
-            if self._recover(segment, self.epochs) > 0:
+            if self._recover(segment) > 0:
                 self._discard(unflushed[number:][::-1])
                 return
 
-    def _recover(self, segment: Segment, epochs: LeaderEpochs | None = None) -> int:
-        """Read a segment, rebuild its indexes and cut it at the first damage; bytes cut."""
-        producers = self._producers_at(segment.base_offset)
-        truncated = recover_segment(segment, self.config, producers, epochs)
+    def _recover(self, segment: Segment) -> int:
+        """Read a segment of the log's end, and cut it at the first damage; returns bytes cut."""
+        if self._producers is None:
+            self._producers = self._producer_state(self._snapshots)
+        self._bring_to(self._producers, segment.base_offset)
+        truncated = recover_segment(segment, self.config, self._producers, self.epochs)
         # So that the next segment's recovery, now or later, need not read this one again.
         with unless_disk_is_full(f"The snapshot after {segment}"):
-            producers.take_snapshot()
+            self._producers.take_snapshot()
         return truncated
+
+    def _rebuild_indexes(self, segment: Segment) -> None:
+        """Read a segment of the log's middle, whose snapshots and epochs are not in question."""
+        producers = self._producer_state(FrozenSnapshots(self._snapshots))
+        self._bring_to(producers, segment.base_offset)
+        recover_segment(segment, self.config, producers, None)
+
+    def _producer_state(self, snapshots: Snapshots) -> ProducerState:
+        return ProducerState(snapshots, self.environment.producer_expiration_ms)
+
+    def _bring_to(self, producers: ProducerState, offset: int) -> None:
+        """Let the state be what it was at a segment's base offset."""
+        now = self.environment.clock()
+        rebuild_producers(producers, self._segments, self.start_offset, offset, now)
+
+    @property
+    def _snapshots(self) -> Snapshots:
+        offsets = [name.offset for name in self._files if name.kind == SNAPSHOT_KIND]
+        return Snapshots(self.environment.files, str(self.directory), offsets)
 
     def _end_of_active(self) -> int:
         """The end of the log; the last segment is checked after all if its tail is no batch."""
@@ -202,7 +222,7 @@ class SegmentLoader:
             return active.next_offset()
         except CorruptRecordError as error:
             logger.warning("%s: the segment is checked", error)
-            self._recover(active, self.epochs)
+            self._recover(active)
             return active.next_offset()
 
     def _splitting_overflows(self, step: Callable[[], None]) -> None:
@@ -212,22 +232,12 @@ class SegmentLoader:
                 return step()
             except SegmentOverflowError as error:
                 logger.warning("%s: the segment is split", error)
-                segment = self._segment(self._list_files(), error.base_offset)
+                self._list_files()
+                segment = self._segment(error.base_offset)
                 self._segments.add(segment)
                 split_segment(self.environment, self._segments, segment, self.config)
+                self._list_files()
                 self._producers = None
-
-    def _producers_at(self, offset: int) -> ProducerState:
-        """The producers' state at a segment's base offset, for its transaction index."""
-        if self._producers is None:
-            snapshots = Snapshots(
-                self.environment.files, str(self.directory), self._snapshot_offsets
-            )
-            self._producers = ProducerState(snapshots, self.environment.producer_expiration_ms)
-        rebuild_producers(
-            self._producers, self._segments, self.start_offset, offset, self.environment.clock()
-        )
-        return self._producers
 
     def _discard(self, discarded: list[Segment]) -> None:
         self._segments.remove(discarded)
@@ -235,18 +245,17 @@ class SegmentLoader:
 
     # Files
 
-    def _list_files(self) -> dict[FileName, int]:
-        """The files of segments and snapshots, with their sizes."""
-        listing: dict[FileName, int] = {}
+    def _list_files(self) -> None:
+        self._files = {}
         with self.environment.files.scan(self.directory) as entries:
             for entry in entries:
                 name = parse_file_name(entry.name)
                 if name is not None:
-                    listing[name] = entry.stat().st_size
-        return listing
+                    self._files[name] = entry.stat().st_size
 
     def _remove(self, name: FileName) -> None:
         self.environment.files.unlink(segment_path(str(self.directory), *name))
+        self._files.pop(name, None)
 
     def _remove_indexes(self, offset: int, suffix: str) -> None:
         for kind in INDEX_KINDS:

@@ -379,11 +379,6 @@ class Segment(LogFile):
         self.release()
         self.indexes.release()
 
-    def forget_open_files(self) -> None:
-        """No longer count the descriptors; they are closed with the last reference to them."""
-        for holder in (self, self.indexes.offsets, self.indexes.times):
-            self._environment.open_files.closed(holder)
-
     def _forget_tail(self) -> None:
         del self._tail_offsets[:]
         del self._tail_positions[:]
