@@ -13,7 +13,6 @@ from rich.console import Console
 from analytics.log_dirs import find_partitions
 from analytics.report import (
     InventoryRow,
-    output_console,
     print_inventory,
     unread_tails,
     with_empty_partitions,
@@ -43,7 +42,7 @@ def analyze(directory: Path, java_home: Path, master: str, spark_log: Path | Non
     if spark_log is None:
         log_file.unlink(missing_ok=True)
     rows = with_empty_partitions(counted, partitions)
-    print_inventory(rows, unread_tails(rows, partitions), output_console())
+    print_inventory(rows, unread_tails(rows, partitions), Console())
 
 
 def count_partitions(spark: "SparkSession", directory: Path) -> list[InventoryRow]:

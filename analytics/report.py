@@ -10,7 +10,7 @@ from rich.text import Text
 
 from analytics.log_dirs import PartitionLog
 
-_WIDTH_OF_A_FILE = 200  # off a terminal nothing is gained by folding lines
+_ANY_WIDTH = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,11 @@ def unread_tails(rows: Iterable[InventoryRow], partitions: Iterable[PartitionLog
 
 
 def print_inventory(rows: Sequence[InventoryRow], notes: Iterable[str], console: Console) -> None:
-    console.print(inventory_table(rows))
+    """Figures are shown whole: a terminal that is too narrow for the table folds its lines."""
+    table = inventory_table(rows)
+    needed = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum
+    console.width = max(console.width, needed)
+    console.print(table)
     for note in notes:
         console.print(note, markup=False, highlight=False, soft_wrap=True)
 
@@ -59,17 +63,17 @@ def inventory_table(rows: Sequence[InventoryRow]) -> Table:
     several = len({row.log_dir for row in rows}) > 1
     table = Table(box=None, pad_edge=False, show_footer=True)
     if several:
-        table.add_column("Log directory", overflow="fold")
+        table.add_column("Log\ndirectory", no_wrap=True)
     total_records = f"{sum(row.records for row in rows):,}"
     total_bytes = f"{sum(row.bytes for row in rows):,}"
-    table.add_column("Topic", footer="Total", overflow="fold")
-    table.add_column("Partition", justify="right")
-    table.add_column("Records", justify="right", footer=total_records)
-    table.add_column("Bytes", justify="right", footer=total_bytes)
-    table.add_column("First offset", justify="right")
-    table.add_column("Last offset", justify="right")
-    table.add_column("First record (UTC)", no_wrap=True)
-    table.add_column("Last record (UTC)", no_wrap=True)
+    table.add_column("\nTopic", footer="Total", no_wrap=True)
+    table.add_column("\nPartition", justify="right", no_wrap=True)
+    table.add_column("\nRecords", justify="right", footer=total_records, no_wrap=True)
+    table.add_column("\nBytes", justify="right", footer=total_bytes, no_wrap=True)
+    table.add_column("First\noffset", justify="right", no_wrap=True)
+    table.add_column("Last\noffset", justify="right", no_wrap=True)
+    table.add_column("First record\n(UTC)", no_wrap=True)
+    table.add_column("Last record\n(UTC)", no_wrap=True)
     for row in rows:
         where = [Text(row.log_dir)] if several else []
         table.add_row(
@@ -86,12 +90,6 @@ def inventory_table(rows: Sequence[InventoryRow]) -> Table:
     return table
 
 
-def output_console() -> Console:
-    """As wide as the terminal; a file or a pipe gets lines in full."""
-    console = Console()
-    return console if console.is_terminal else Console(width=_WIDTH_OF_A_FILE)
-
-
 def _shown(number: int | None) -> str:
     return "-" if number is None else str(number)
 
@@ -99,5 +97,4 @@ def _shown(number: int | None) -> str:
 def _moment(timestamp_ms: int | None) -> str:
     if timestamp_ms is None:
         return "-"
-    moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{timestamp_ms % 1000:03d}"
+    return f"{datetime.fromtimestamp(timestamp_ms // 1000, UTC):%Y-%m-%d %H:%M:%S}"

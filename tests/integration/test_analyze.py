@@ -50,8 +50,8 @@ def _path_without_java(directory: Path) -> Path:
 
 
 def counts(output: str) -> list[dict[str, str]]:
-    """The table's rows, header and total left out."""
-    rows = [line.split() for line in output.splitlines()[1:]]
+    """The table's rows, the two lines of its header and the total left out."""
+    rows = [line.split() for line in output.splitlines()[2:]]
     return [dict(zip(COUNTED, row[:6], strict=True)) for row in rows if row[0] != "Total"]
 
 
