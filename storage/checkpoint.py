@@ -77,6 +77,8 @@ def _read(files: Files, path: AnyPath) -> list[str]:
     lines = text.splitlines()
     if not lines:
         return []
+    if not text.endswith("\n"):
+        raise CorruptCheckpointError(f"{path} ends in the middle of a line")
     if _number(lines[0], path) != _VERSION:
         raise CorruptCheckpointError(f"{path} has version {lines[0]}, {_VERSION} is expected")
     if len(lines) == 1:

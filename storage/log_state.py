@@ -12,6 +12,7 @@ from threading import Lock
 from typing import NoReturn
 
 from storage.environment import Environment
+from storage.epoch_recovery import rebuild_epochs_if_lost
 from storage.errors import LogDirectoryError
 from storage.files import unless_disk_is_full
 from storage.leader_epochs import LeaderEpochs
@@ -80,6 +81,8 @@ class LogState:
             else max(min(recovery_point, self.end_offset), self.start_offset)
         )
         with unless_disk_is_full(f"The list of leader epochs of {self.name}"):
+            if not clean:
+                rebuild_epochs_if_lost(self.epochs, self.segments, self.start_offset)
             self._fit_epochs()
         snapshots = Snapshots(files, str(self.directory), loaded.snapshot_offsets)
         self.producers = ProducerState(snapshots, self.environment.producer_expiration_ms)
