@@ -188,3 +188,14 @@ def test_what_recovery_found_sound_is_not_taken_to_be_on_the_disk(tmp_path: Path
     log = open_log(tmp_path, CONFIG, recovery_point=12)
     assert (log.end_offset, log.recovery_point) == (30, 12)
     assert open_log(tmp_path, CONFIG, clean=True, recovery_point=12).recovery_point == 30
+
+
+def test_rebuilding_an_old_index_leaves_snapshots_alone(tmp_path: Path) -> None:
+    write_log(tmp_path)
+    directory = tmp_path / "topic-0"
+    snapshots = sorted(path.name for path in directory.glob("*.snapshot"))
+    assert len(snapshots) > 2
+    (directory / f"{0:020d}.index").unlink()
+    open_log(tmp_path, CONFIG, clean=True)
+    assert (directory / f"{0:020d}.index").exists()
+    assert sorted(path.name for path in directory.glob("*.snapshot")) == snapshots
