@@ -313,6 +313,7 @@ class Log(LogReader):
         """
         try:
             self.producers.take_snapshot()
+            self.producers.snapshots.sync()
             self.segments.active.become_inactive()
         except OSError as error:
             self._fail(error)

@@ -21,6 +21,7 @@ Entry:
     +-------------+---------------------+---------------------------------------------------+
 """
 
+import os
 from bisect import insort
 from collections.abc import Iterable
 from struct import Struct
@@ -84,10 +85,11 @@ def _decode_entry(fields: tuple[int, ...]) -> ProducerEntry:
 class Snapshots:
     """The snapshot files of one log."""
 
-    __slots__ = ("_files", "directory", "offsets")
+    __slots__ = ("_files", "_is_synced", "directory", "offsets")
 
     def __init__(self, files: Files, directory: str, offsets: Iterable[int]) -> None:
         self._files = files
+        self._is_synced = True
         self.directory = directory
         # Changed by single steps only: a thread may remove old snapshots meanwhile.
         self.offsets = sorted(offsets)
@@ -98,8 +100,16 @@ class Snapshots:
 
     def write(self, offset: int, entries: Iterable[ProducerEntry]) -> None:
         self._files.write_whole(self.path(offset), encode_snapshot(entries), durable=False)
+        self._is_synced = False
         if offset not in self.offsets:
             insort(self.offsets, offset)
+
+    def sync(self) -> None:
+        """Bring the latest snapshot to the disk: after a clean stop nothing else is looked at."""
+        if self.latest is not None and not self._is_synced:
+            self._files.sync(self._files.open(self.path(self.latest), os.O_RDONLY))
+            self._files.sync_directory(self.directory)
+            self._is_synced = True
 
     def read(self, offset: int) -> list[ProducerEntry]:
         try:

@@ -66,14 +66,15 @@ def check_log(log: Log, model: Model, place: int, random: Random) -> None:
     assert log.end_offset == model.end_offset(place), "a check has written something"
 
 
-def read_all(log: Log, random: Random) -> list[StoredBatch]:
+def read_all(log: Log, random: Random, end_offset: int | None = None) -> list[StoredBatch]:
     """All batches of a log, by reads of various sizes."""
     found: list[StoredBatch] = []
     offset = log.start_offset
-    while offset < log.end_offset:
+    end_offset = log.end_offset if end_offset is None else end_offset
+    while offset < end_offset:
         read = log.read(offset, random.choice(_READ_SIZES), ReadIsolation.LOG_END)
         batches = stored_batches(read.slice.read())
-        assert batches, f"{log.name}: nothing found at {offset}, before {log.end_offset}"
+        assert batches, f"{log.name}: nothing found at {offset}, before {end_offset}"
         found += batches
         offset = batches[-1].last_offset + 1
     return found

@@ -57,6 +57,20 @@ def test_the_transaction_index_is_cut_only_after_it_was_rebuilt(tmp_path: Path) 
     assert changes == ["pwrite", "pwrite", "truncate"]
 
 
+def test_a_clean_stop_waits_until_the_snapshot_is_on_the_disk(tmp_path: Path) -> None:
+    """The next start takes a log without snapshots for one without producers."""
+    files = FaultyFiles()
+    log = open_log(tmp_path, files=files)
+    log.append_as_leader(make_batch(b"value", producer=ProducerInfo(7, 0, 0)), 0)
+    log.close()
+    snapshot = str(log.directory / f"{1:020d}.snapshot")
+    synced = [path for call, path in files.calls if call == "sync"]
+    assert synced[synced.index(snapshot) :] == [snapshot, str(log.directory)]
+    files.calls.clear()
+    open_log(tmp_path, files=files, clean=True).close()
+    assert "sync" not in {call for call, _ in files.calls}
+
+
 def test_no_partition_is_created_without_a_directory(tmp_path: Path) -> None:
     files = FaultyFiles()
     logs = LogManager([tmp_path], LogConfig(), ManualClock(), files)
