@@ -179,7 +179,9 @@ class SegmentLoader:
     # Damage
 
     def _recover_unflushed(self) -> None:
-        unflushed = self._segments.between(self.recovery_point, INT64_MAX)
+        # A preallocated file may have been flushed in full length, and cut only afterwards.
+        first = self.recovery_point - self.config.preallocate
+        unflushed = self._segments.between(first, INT64_MAX)
         for number, segment in enumerate(unflushed, start=1):
             if self._recover(segment) > 0:
                 self._discard(unflushed[number:][::-1])

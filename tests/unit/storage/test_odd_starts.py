@@ -71,6 +71,22 @@ def test_a_clean_stop_waits_until_the_snapshot_is_on_the_disk(tmp_path: Path) ->
     assert "sync" not in {call for call, _ in files.calls}
 
 
+def test_a_preallocated_segment_loses_its_zeros_although_it_was_flushed(tmp_path: Path) -> None:
+    """The power went after the flush and the roll, before the cut was on the disk."""
+    config = LogConfig(segment_bytes=1000, preallocate=True)
+    log = open_log(tmp_path, config)
+    append_values(log, b"a", b"b")
+    log.flush()
+    log.roll()
+    rolled = Path(log.segments.first.path())
+    size = rolled.stat().st_size
+    rolled.write_bytes(rolled.read_bytes() + bytes(1000 - size))
+    reopened = open_log(tmp_path, config, recovery_point=2)
+    assert rolled.stat().st_size == size
+    reopened.update_high_watermark(2)
+    assert read_values(reopened) == [(0, b"a"), (1, b"b")]
+
+
 def test_no_partition_is_created_without_a_directory(tmp_path: Path) -> None:
     files = FaultyFiles()
     logs = LogManager([tmp_path], LogConfig(), ManualClock(), files)
