@@ -176,7 +176,9 @@ class LogState:
             target = self.end_offset if offset is None else offset
             if target <= self.recovery_point:
                 return
-            unflushed = self.segments.between(self.recovery_point, target)
+            # A preallocated file is cut when it is rolled, perhaps after it was flushed.
+            first = self.recovery_point - self.config.preallocate
+            unflushed = self.segments.between(first, target)
         try:
             for segment in unflushed:
                 segment.sync()

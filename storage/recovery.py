@@ -179,9 +179,12 @@ class SegmentLoader:
     # Damage
 
     def _recover_unflushed(self) -> None:
-        # A preallocated file may have been flushed in full length, and cut only afterwards.
-        first = self.recovery_point - self.config.preallocate
-        unflushed = self._segments.between(first, INT64_MAX)
+        unflushed = self._segments.between(self.recovery_point, INT64_MAX)
+        if self.config.preallocate:
+            # Flushed in full length perhaps, and cut only afterwards.
+            for segment in self._segments.between(self.recovery_point - 1, self.recovery_point):
+                if segment not in unflushed:
+                    self._recover(segment)
         for number, segment in enumerate(unflushed, start=1):
             if self._recover(segment) > 0:
                 self._discard(unflushed[number:][::-1])

@@ -78,13 +78,26 @@ def test_a_preallocated_segment_loses_its_zeros_although_it_was_flushed(tmp_path
     append_values(log, b"a", b"b")
     log.flush()
     log.roll()
+    append_values(log, b"c")
     rolled = Path(log.segments.first.path())
     size = rolled.stat().st_size
     rolled.write_bytes(rolled.read_bytes() + bytes(1000 - size))
     reopened = open_log(tmp_path, config, recovery_point=2)
     assert rolled.stat().st_size == size
-    reopened.update_high_watermark(2)
-    assert read_values(reopened) == [(0, b"a"), (1, b"b")]
+    reopened.update_high_watermark(3)
+    assert read_values(reopened) == [(0, b"a"), (1, b"b"), (2, b"c")]
+
+
+def test_the_cut_of_a_preallocated_segment_is_flushed_with_the_next_one(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    log = open_log(tmp_path, LogConfig(preallocate=True), files=files)
+    append_values(log, b"a")
+    log.flush()
+    log.roll()
+    append_values(log, b"b")
+    files.calls.clear()
+    log.flush()
+    assert ("sync", log.segments.first.path()) in files.calls
 
 
 def test_no_partition_is_created_without_a_directory(tmp_path: Path) -> None:
