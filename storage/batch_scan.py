@@ -112,20 +112,22 @@ def scan_headers(descriptor: Descriptor, start: int, end: int) -> Iterator[tuple
         position += at
 
 
-def scan_batches(descriptor: Descriptor, start: int, end: int) -> Iterator[ScannedBatch]:
+def scan_batches(
+    descriptor: Descriptor, start: int, end: int, chunk_bytes: int = _BODY_CHUNK
+) -> Iterator[ScannedBatch]:
     """Each whole batch in a range of a file; stops quietly at one that is cut off by its end."""
     position = start
-    wanted = _BODY_CHUNK
+    wanted = chunk_bytes
     while end - position >= SHORTEST_MESSAGE:
         chunk = memoryview(descriptor.read(min(wanted, end - position), position))
-        wanted = _BODY_CHUNK
+        wanted = chunk_bytes
         at = 0
         while len(chunk) - at >= SHORTEST_MESSAGE:
             size = LOG_OVERHEAD + ENTRY_PREFIX.unpack_from(chunk, at)[1]
             if position + at + size > end:
                 return
             if at + size > len(chunk):
-                wanted = max(_BODY_CHUNK, size)
+                wanted = max(chunk_bytes, size)
                 break
             header = parse_header(chunk, at)
             yield ScannedBatch(position + at, Batch(header, chunk[at : at + size]))

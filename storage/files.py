@@ -129,6 +129,9 @@ class Files:
     def modified_ms(self, path: AnyPath) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
 
+    def set_modified_ms(self, path: AnyPath, modified_ms: int) -> None:
+        os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
+
     @contextmanager
     def scan(self, directory: AnyPath) -> Iterator[Iterator[os.DirEntry[str]]]:
         """The entries of a directory, in the file system's order."""

@@ -19,7 +19,7 @@ from storage.log_reader import LogRead, LogReader
 from storage.producer_entry import BatchSpan, CompletedTransaction, ProducerEntry
 from storage.producer_state import CheckedProducers
 from storage.records.layout import MAGIC_2, NO_PRODUCER_ID, Buffer, WritableBuffer
-from storage.replacement import discard_segments
+from storage.replacement import discard_segments, replace_segments
 from storage.segment import Segment, TimestampOffset
 from storage.txn_index import AbortedTransaction
 from storage.validation import (
@@ -262,6 +262,15 @@ class Log(LogReader):
         except OSError as error:
             self._fail(error)
         self.advance_start_offset(self.segments.first.base_offset)
+
+    def replace_segments(self, new: Sequence[Segment], old: Sequence[Segment]) -> None:
+        """Put compacted segments (.cleaned) into the place of others that are not active."""
+        try:
+            replace_segments(
+                self.environment, self.segments, new, old, self.config.file_delete_delay_ms
+            )
+        except OSError as error:
+            self._fail(error)
 
     # Settings, place and end
 

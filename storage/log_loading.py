@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from storage.checkpoint import (
+    CLEANER_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
@@ -44,6 +45,7 @@ class _DirectoryContent:
     recovery_points: dict[TopicPartition, int]
     start_offsets: dict[TopicPartition, int]
     high_watermarks: dict[TopicPartition, int]
+    cleaned_offsets: dict[TopicPartition, int]
     paths: list[Path]
 
 
@@ -96,6 +98,7 @@ class LogLoader:
                 directory.read_checkpoint(RECOVERY_POINT_CHECKPOINT),
                 directory.read_checkpoint(LOG_START_OFFSET_CHECKPOINT),
                 directory.read_checkpoint(HIGH_WATERMARK_CHECKPOINT),
+                directory.read_checkpoint(CLEANER_CHECKPOINT),
                 [path for path in paths if not self._is_deleted(path)],
             )
         except OSError as error:
@@ -125,6 +128,8 @@ class LogLoader:
             clean=content.clean,
         )
         log.update_high_watermark(content.high_watermarks.get(key, 0))
+        if not log.is_future:
+            log.cleaned_offset = content.cleaned_offsets.get(key)
         return log
 
     def _result(self, job: Future[Log], directory: Path) -> Log | None:

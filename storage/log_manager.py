@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import RLock
 
 from storage.checkpoint import (
+    CLEANER_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
@@ -218,6 +219,7 @@ class LogManager:
             raise ValueError(f"{topic}-{partition} is not being moved")
         future.rename_directory(partition_directory(topic, partition))
         future.update_high_watermark(current.high_watermark)
+        future.cleaned_offset = current.cleaned_offset
         del self._future_logs[topic, partition]
         self._logs[topic, partition] = future
         self._retire(current)
@@ -313,6 +315,10 @@ class LogManager:
         """Remember the high watermarks. May run in a thread."""
         self._checkpoint(HIGH_WATERMARK_CHECKPOINT, lambda log: log.high_watermark)
 
+    def checkpoint_cleaned_offsets(self) -> None:
+        """Remember up to where each log is compacted. May run in a thread."""
+        self._checkpoint(CLEANER_CHECKPOINT, lambda log: log.cleaned_offset)
+
     def _checkpoint(
         self,
         name: str,
@@ -344,6 +350,7 @@ class LogManager:
         self.checkpoint_recovery_points()
         self.checkpoint_start_offsets()
         self.checkpoint_high_watermarks()
+        self.checkpoint_cleaned_offsets()
         self.directories.close()
 
     # Failures

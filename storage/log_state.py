@@ -49,8 +49,11 @@ class LogState:
         self.rules = RecordRules.of(config, validate_records=environment.validate_records)
         # The log directory failed: whoever still holds this log must not use it any more.
         self.is_offline = False
+        # Compaction has been over all before it; None if it never was here.
+        self.cleaned_offset: int | None = None
         self._flush_lock = Lock()
-        self._truncations = 0
+        # How often the end was cut off: whoever read the log before must look again.
+        self.truncations = 0
         self.last_flush_ms = self._clock()
         self._load(start_offset, recovery_point, clean=clean)
         self.high_watermark = self.start_offset
@@ -150,11 +153,13 @@ class LogState:
     def _set_end_offset(self, offset: int) -> None:
         """The log was cut: no other offset may lie past its end."""
         with self._flush_lock:
-            self._truncations += 1
+            self.truncations += 1
             self.end_offset = offset
             self.recovery_point = min(self.recovery_point, offset)
         if self.high_watermark > offset:
             self.update_high_watermark(offset)
+        if self.cleaned_offset is not None:
+            self.cleaned_offset = min(self.cleaned_offset, self.segments.active.base_offset)
 
     def _set_start_offset(self, offset: int) -> None:
         self.start_offset = offset
@@ -172,7 +177,7 @@ class LogState:
         """
         self._check_online()
         with self._flush_lock:
-            truncations = self._truncations
+            truncations = self.truncations
             target = self.end_offset if offset is None else offset
             if target <= self.recovery_point:
                 return
@@ -187,7 +192,7 @@ class LogState:
             self._fail(error)
         with self._flush_lock:
             # What was cut off meanwhile may have been written anew, and that is not flushed.
-            if self._truncations == truncations and target > self.recovery_point:
+            if self.truncations == truncations and target > self.recovery_point:
                 self.recovery_point = target
         self.last_flush_ms = self._clock()
 

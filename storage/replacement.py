@@ -32,12 +32,13 @@ def replace_segments(
     for segment in reversed(ascending):
         segment.rename(segment.directory, SWAP_SUFFIX)
     replaced = [segment for segment in old if segment in segments]
-    for segment in reversed(ascending):
-        segments.add(segment)
-    segments.remove(replaced)
     discard_segments(environment, replaced, delete_delay_ms)
     for segment in ascending:
         segment.rename(segment.directory, "")
+    # Only now, because a thread that flushes the log must not meet a segment that is renamed.
+    for segment in ascending:
+        segments.add(segment)
+    segments.remove(replaced)
 
 
 def discard_segments(

@@ -153,7 +153,7 @@ class BatchBuilder:
             base_sequence=self.producer.base_sequence,
             record_count=self.record_count,
         )
-        return _seal(header, records)
+        return seal_batch(header, records)
 
 
 def build_end_txn_batch(
@@ -170,7 +170,7 @@ def build_end_txn_batch(
 
 def build_empty_batch(header: BatchHeader) -> bytearray:
     """What compaction leaves of a batch that lost all records but still tells producer state."""
-    return _seal(
+    return seal_batch(
         header._replace(
             batch_length=BATCH_HEADER_SIZE - LOG_OVERHEAD,
             attributes=_attributes(
@@ -186,7 +186,8 @@ def build_empty_batch(header: BatchHeader) -> bytearray:
     )
 
 
-def _seal(header: BatchHeader, records: bytes) -> bytearray:
+def seal_batch(header: BatchHeader, records: bytes) -> bytearray:
+    """The batch of a header and its (compressed) records, with the right checksum."""
     batch = bytearray(BATCH_HEADER.pack(*header))
     batch += records
     crc = crc32c(memoryview(batch)[ATTRIBUTES_POSITION:])
