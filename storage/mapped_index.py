@@ -31,6 +31,7 @@ class MappedIndex:
         "_descriptor",
         "_environment",
         "_file_size",
+        "_is_synced",
         "_map",
         "base_offset",
         "entries",
@@ -56,6 +57,7 @@ class MappedIndex:
         self.is_torn = size % self.ENTRY.size != 0
         self.recently_used = False
         self._file_size = size
+        self._is_synced = True
         self._descriptor: Descriptor | None = None
         self._map: mmap.mmap | None = None
 
@@ -68,6 +70,7 @@ class MappedIndex:
         files = self._environment.files
         files.truncate(files.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC), self.max_bytes)
         self._file_size = self.max_bytes
+        self._is_synced = False
         self.is_torn = False
         self.keep_entries(0)
 
@@ -100,8 +103,15 @@ class MappedIndex:
 
     def sync(self) -> None:
         """Write the entries to the disk; may run in a thread while entries are added."""
+        if self._is_synced:
+            return
+        self._is_synced = True
         files = self._environment.files
-        files.sync(self._descriptor or files.open(self.path, os.O_RDWR))
+        try:
+            files.sync(self._descriptor or files.open(self.path, os.O_RDWR))
+        except OSError:
+            self._is_synced = False
+            raise
 
     def _entries_changed(self) -> None:
         """A hook: entries were dropped, so what is known of the last one is stale."""
@@ -117,6 +127,7 @@ class MappedIndex:
         if written != len(entry):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
         self.entries += 1
+        self._is_synced = False
 
     def _mapped(self) -> mmap.mmap:
         """The mapping of the whole file as it is now; there must be entries."""
@@ -142,6 +153,7 @@ class MappedIndex:
             files = self._environment.files
             files.truncate(files.open(self.path, os.O_RDWR | os.O_CREAT), size)
             self._file_size = size
+            self._is_synced = False
 
     def _first_warm_entry(self) -> int:
         return max(0, self.entries - 1 - _WARM_BYTES // self.ENTRY.size)
