@@ -59,9 +59,16 @@ class FailingFiles(FaultyFiles):
         return super().open(path, flags)
 
     def pwrite(self, file: Descriptor, data: Buffer, position: int) -> int:
-        if BAD_DISK not in file.path:
+        if BAD_DISK not in file.path or self._is_in_place(file, position + len(data)):
             return Files.pwrite(self, file, data, position)
         return super().pwrite(file, data, position)
+
+    def _is_in_place(self, file: Descriptor, end: int) -> bool:
+        """A full disk takes what goes into blocks that a file has already."""
+        if self._failure.number != errno.ENOSPC:
+            return False
+        stat = os.fstat(file.fileno())
+        return end <= min(stat.st_size, stat.st_blocks * _BLOCK_BYTES)
 
     def truncate(self, file: Descriptor, length: int) -> None:
         """A full disk has space again when a file becomes shorter."""

@@ -13,17 +13,16 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from json import dumps, loads
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from storage.files import AnyPath, Buffer, Descriptor, Files
 from storage.log import Log
 from storage.log_manager import LogManager
 from tests.crash.appending import append_to
+from tests.crash.dying import DyingFiles
 from tests.crash.journal import Journal
 from tests.crash.workload import (
     CONFIG,
@@ -58,59 +57,24 @@ class Life:
         return dumps(asdict(self))
 
 
-class DeadlyFiles(Files):
-    """Files whose n-th changing system call is the process's last; it may be half done by then."""
-
-    def __init__(self, killed_at_call: int, random: Random) -> None:
-        self._left = killed_at_call
-        self._random = random
-
-    def open(self, path: AnyPath, flags: int) -> Descriptor:
-        if flags & os.O_CREAT:
-            self._count(lambda: super(DeadlyFiles, self).open(path, flags))
-        return super().open(path, flags)
-
-    def pwrite(self, file: Descriptor, data: Buffer, position: int) -> int:
-        part = memoryview(data)[: self._random.randrange(len(data) + 1)]
-        self._count(lambda: super(DeadlyFiles, self).pwrite(file, part, position))
-        return super().pwrite(file, data, position)
-
-    def truncate(self, file: Descriptor, length: int) -> None:
-        self._count(lambda: super(DeadlyFiles, self).truncate(file, length))
-        super().truncate(file, length)
-
-    def sync(self, file: Descriptor) -> None:
-        self._count(lambda: None)
-
-    def replace(self, source: AnyPath, target: AnyPath) -> None:
-        self._count(lambda: super(DeadlyFiles, self).replace(source, target))
-        super().replace(source, target)
-
-    def unlink(self, path: AnyPath) -> bool:
-        self._count(lambda: super(DeadlyFiles, self).unlink(path))
-        return super().unlink(path)
-
-    def _count(self, last_call: Callable[[], object]) -> None:
-        self._left -= 1
-        if self._left <= 0:
-            if self._random.random() < 0.5:
-                last_call()
-            os.kill(os.getpid(), signal.SIGKILL)
-
-
 def write_until_killed(life: Life) -> None:
     """Load the logs and append to them; does not return."""
     random = Random(life.seed)
-    is_deadly = life.killed_at_call is not None
-    files = DeadlyFiles(life.killed_at_call, random) if life.killed_at_call is not None else None
+    files = None
+    if life.killed_at_call is not None:
+        files = DyingFiles(life.killed_at_call, random, end=_kill_this_process)
     logs = LogManager(log_directories(Path(life.directory)), CONFIG, lambda: NOW, files)
     logs.load(CONFIGS)
     partitions = [logs.get_or_create(*key, config_of(key[0])) for key in PARTITIONS]
-    if not is_deadly:
+    if files is None:
         threading.Thread(target=_keep_flushing, args=(logs,), daemon=True).start()
     writer = Writer(logs, partitions, life, random)
     while True:
         writer.step()
+
+
+def _kill_this_process() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _keep_flushing(logs: LogManager) -> None:
