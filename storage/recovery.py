@@ -77,7 +77,7 @@ class SegmentLoader:
         self._complete_swaps(swaps)
         if not clean:
             self._splitting_overflows(self._recover_unflushed)
-        end_offset = self._end_of_active() if len(segments) else self.start_offset
+        end_offset = self._end_of(segments.active) if len(segments) else self.start_offset
         if end_offset < self.start_offset:
             logger.warning(
                 "%s ends at %d, before its start offset %d: its segments are dropped",
@@ -184,7 +184,7 @@ class SegmentLoader:
             # Flushed in full length perhaps, and cut only afterwards.
             for segment in self._segments.between(self.recovery_point - 1, self.recovery_point):
                 if segment not in unflushed:
-                    self._recover(segment)
+                    self._end_of(segment)
         for number, segment in enumerate(unflushed, start=1):
             if self._recover(segment) > 0:
                 self._discard(unflushed[number:][::-1])
@@ -220,15 +220,14 @@ class SegmentLoader:
         offsets = [name.offset for name in self._files if name.kind == SNAPSHOT_KIND]
         return Snapshots(self.environment.files, str(self.directory), offsets)
 
-    def _end_of_active(self) -> int:
-        """The end of the log; the last segment is checked after all if its tail is no batch."""
-        active = self._segments.active
+    def _end_of(self, segment: Segment) -> int:
+        """The offset after a segment's last batch; it is checked after all if its tail is none."""
         try:
-            return active.next_offset()
+            return segment.next_offset()
         except CorruptRecordError as error:
             logger.warning("%s: the segment is checked", error)
-            self._recover(active)
-            return active.next_offset()
+            self._recover(segment)
+            return segment.next_offset()
 
     def _splitting_overflows(self, step: Callable[[], None]) -> None:
         """Take a step again after splitting a segment whose offsets do not fit its index."""
