@@ -16,6 +16,7 @@ from broker.controller_link import ControllerLink
 from broker.dispatch import Dispatcher
 from broker.errors import StartupError
 from broker.identity import Identity, establish_identity, record_identity
+from broker.log_cleaner import LogCleaner, cleaner_settings
 from broker.log_flusher import LogFlusher
 from broker.metadata_cache import MetadataCache
 from broker.readiness import wait_until_ready
@@ -218,10 +219,16 @@ class Assembly:
             logs.checkpoint_high_watermarks,
         )
         background.every("deleted-files", DELETED_FILES_CHECK_MS, logs.remove_deleted)
+        cleaner = LogCleaner(logs, cleaner_settings(settings))
         background.every_on_loop(
-            "log-retention", settings.log_retention_check_interval_ms, logs.cleanup
+            "log-retention",
+            settings.log_retention_check_interval_ms,
+            lambda: logs.cleanup(skipped=cleaner.in_progress),
         )
         background.every_on_loop(
             "producer-expiration", PRODUCER_EXPIRATION_CHECK_MS, logs.remove_expired_producers
         )
         self._stops.push_async_callback(background.stop)
+        if settings.log_cleaner_enable:
+            cleaner.start()
+            self._stops.push_async_callback(cleaner.stop)

@@ -129,11 +129,8 @@ class Candidates:
         )
 
     def consider(self, log: Log, now_ms: int) -> CleanableLog | None:
-        """The log as a candidate, if it is one."""
-        if not self.may_clean(log, now_ms):
-            return None
-        found = examine(log, now_ms)
-        return found if found.is_due else None
+        """How dirty the log is, if it may be cleaned at all."""
+        return examine(log, now_ms) if self.may_clean(log, now_ms) else None
 
     def postpone(self, log: Log, now_ms: int) -> None:
         """A cleaning was cut short through no fault of the log's; others come first now."""

@@ -39,7 +39,7 @@ TRANSACTIONAL = (7, 8)
 RETENTION_MS = 1000
 OLD_FORMATS = ("0.9.0", "0.10.2")
 
-keys = st.sampled_from([b"", b"a", b"b", b"c", b"d", b"long " * 20])
+keys = st.sampled_from([b"", b"a", b"b", b"c", b"d", b"longer than thirty-one bytes, a key"])
 values = st.one_of(st.none(), st.binary(max_size=3))
 pairs = st.lists(st.tuples(keys, values), min_size=1, max_size=6)
 pairs_without_keys = st.lists(st.tuples(st.one_of(st.none(), keys), values), min_size=1, max_size=6)
@@ -50,7 +50,7 @@ class CompactedLog(RuleBasedStateMachine):
     """A log and what it should hold. Records of transactions are `open` until they are decided."""
 
     @initialize(
-        segment_bytes=st.sampled_from([300, 1000, 5000]),
+        segment_bytes=st.sampled_from([600, 1500, 5000]),
         interval=st.sampled_from([1, 100, 1_000_000]),
         memory=st.sampled_from([200, 400, 1024 * 1024]),
     )
