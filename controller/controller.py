@@ -6,13 +6,14 @@ itself. What the active controller does is term.py's.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, TypeVar
 
 from controller import events, znodes
 from controller.channels import Send
-from controller.cluster import BrokerInfo, TopicPartition
+from controller.cluster import BrokerInfo, ReplicaAssignment, TopicPartition
 from controller.context import ControllerContext
 from controller.elections import ElectionResults, Strategy
 from controller.event_queue import EventQueue
@@ -22,6 +23,7 @@ from controller.metadata_store import (
     ControllerMovedError,
     MetadataStore,
 )
+from controller.reassignment import Verdicts
 from controller.term import ControllerOptions, Term
 from controller.zookeeper import SessionEvent, SessionExpiredError, ZooKeeperError
 
@@ -29,6 +31,8 @@ logger = logging.getLogger(__name__)
 
 _NOBODY: Final = -1
 _REGISTER_RETRY_SECONDS: Final = 5.0
+
+T = TypeVar("T")
 
 _TERM_HANDLERS: Final[dict[type[events.Event], Callable[[Term, Any], Awaitable[None]]]] = {
     events.BrokersChanged: Term.on_brokers_changed,
@@ -42,9 +46,15 @@ _TERM_HANDLERS: Final[dict[type[events.Event], Callable[[Term, Any], Awaitable[N
     events.IsrChangesNotified: lambda term, event: term.notifications.on_isr_changes(event),
     events.LogDirEventsNotified: lambda term, event: term.notifications.on_log_dir_events(event),
     events.PreferredElectionRequested: lambda term, event: term.elections.on_requested(event),
+    events.ReassignmentRequestedByZnode: lambda term, event: term.reassignments.on_znode(event),
+    events.MovingPartitionChanged: lambda term, event: term.reassignments.on_in_sync_changed(event),
+    events.UncleanElectionSet: Term.on_unclean_election_set,
+    events.UncleanElectionEnabledIn: Term.on_unclean_election_enabled_in,
     events.LeaderBalanceDue: Term.on_balance_due,
     events.ControlledShutdownRequested: Term.on_controlled_shutdown,
     events.ElectionRequested: Term.on_election_requested,
+    events.ReassignmentRequested: Term.on_reassignment_requested,
+    events.ReassignmentsAsked: Term.on_reassignments_asked,
 }
 
 
@@ -113,9 +123,9 @@ class Controller:
 
         Raises ControllerMovedError where this broker is not the controller.
         """
-        answer: asyncio.Future[set[TopicPartition]] = asyncio.get_running_loop().create_future()
-        self._put(events.ControlledShutdownRequested(broker, broker_epoch, answer))
-        return await answer
+        return await self._ask(
+            lambda answer: events.ControlledShutdownRequested(broker, broker_epoch, answer)
+        )
 
     async def elect_leaders(
         self, partitions: Iterable[TopicPartition] | None, strategy: Strategy
@@ -124,9 +134,42 @@ class Controller:
 
         Raises ControllerMovedError where this broker is not the controller.
         """
-        answer: asyncio.Future[ElectionResults] = asyncio.get_running_loop().create_future()
         wanted = None if partitions is None else frozenset(partitions)
-        self._put(events.ElectionRequested(wanted, strategy, answer))
+        return await self._ask(lambda answer: events.ElectionRequested(wanted, strategy, answer))
+
+    async def alter_reassignments(
+        self, targets: Mapping[TopicPartition, Sequence[int] | None]
+    ) -> Verdicts:
+        """Have partitions moved to the given brokers; None ends a move that is under way.
+
+        The answer says of each whether its move has begun. Raises ControllerMovedError where this
+        broker is not the controller.
+        """
+        wanted = {one: None if to is None else tuple(to) for one, to in targets.items()}
+        return await self._ask(lambda answer: events.ReassignmentRequested(wanted, answer))
+
+    async def list_reassignments(
+        self, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, ReplicaAssignment]:
+        """Those of the partitions, or of all, that are being moved, with who comes and who goes.
+
+        Raises ControllerMovedError where this broker is not the controller.
+        """
+        wanted = None if partitions is None else frozenset(partitions)
+        return await self._ask(lambda answer: events.ReassignmentsAsked(wanted, answer))
+
+    def set_unclean_election(self, allowed: bool) -> None:
+        """Whether topics that do not say so themselves may lose records rather than leaders."""
+        self._options = replace(self._options, unclean_election=allowed)
+        self._put(events.UncleanElectionSet(allowed))
+
+    def enable_unclean_election_in(self, topic: str) -> None:
+        """A topic's settings allow it from now on: find leaders for what has none."""
+        self._put(events.UncleanElectionEnabledIn(topic))
+
+    async def _ask(self, question: Callable[[asyncio.Future[T]], events.Asking]) -> T:
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._put(question(answer))
         return await answer
 
     def _put(self, event: events.Event) -> None:
@@ -236,8 +279,5 @@ class Controller:
 
 def _refuse(event: events.Event) -> None:
     """Tell whoever waits for an answer that this broker has none to give."""
-    match event:
-        case events.ControlledShutdownRequested() | events.ElectionRequested():
-            if not event.answer.done():
-                refusal = ControllerMovedError("this broker is not the controller")
-                event.answer.set_exception(refusal)
+    if isinstance(event, events.Asking) and not event.answer.done():
+        event.answer.set_exception(ControllerMovedError("this broker is not the controller"))

@@ -5,13 +5,18 @@ Events without a caller to answer are plain values: two that are equal need hand
 """
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from controller.cluster import TopicPartition
+from controller.cluster import ReplicaAssignment, TopicPartition
 from controller.elections import ElectionResults, Strategy
 from network.protocol.messages.leader_and_isr import LeaderAndIsrResponse
 from network.protocol.messages.stop_replica import StopReplicaResponse
 from network.protocol.messages.update_metadata import UpdateMetadataResponse
+
+if TYPE_CHECKING:
+    from controller.reassignment import Verdicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,32 @@ class PreferredElectionRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class ReassignmentRequestedByZnode:
+    """/admin/reassign_partitions came."""
+
+
+@dataclass(frozen=True, slots=True)
+class MovingPartitionChanged:
+    """The state of a partition that is moved to other brokers has changed."""
+
+    partition: TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class UncleanElectionSet:
+    """Whether records may be lost rather than leaders, in topics that do not say so themselves."""
+
+    allowed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UncleanElectionEnabledIn:
+    """A topic may lose records rather than leaders from now on."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
 class LeaderBalanceDue:
     """Look whether too many partitions are not led by their preferred replica."""
 
@@ -121,6 +152,26 @@ class ElectionRequested:
     answer: asyncio.Future[ElectionResults] = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ReassignmentRequested:
+    """Somebody wants partitions moved, or their moves ended (None); answered for each of them."""
+
+    targets: Mapping[TopicPartition, tuple[int, ...] | None]
+    answer: "asyncio.Future[Verdicts]" = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReassignmentsAsked:
+    """Somebody wants to know which partitions are being moved, of some or of all."""
+
+    partitions: frozenset[TopicPartition] | None
+    answer: asyncio.Future[dict[TopicPartition, ReplicaAssignment]] = field(repr=False)
+
+
+Asking = (
+    ControlledShutdownRequested | ElectionRequested | ReassignmentRequested | ReassignmentsAsked
+)
+
 Event = (
     Startup
     | SessionExpired
@@ -134,10 +185,13 @@ Event = (
     | IsrChangesNotified
     | LogDirEventsNotified
     | PreferredElectionRequested
+    | ReassignmentRequestedByZnode
+    | MovingPartitionChanged
+    | UncleanElectionSet
+    | UncleanElectionEnabledIn
     | LeaderBalanceDue
     | LeaderAndIsrAnswered
     | UpdateMetadataAnswered
     | StopReplicaAnswered
-    | ControlledShutdownRequested
-    | ElectionRequested
+    | Asking
 )

@@ -51,7 +51,7 @@ class PartitionStateMachine:
         self._store = store
         self._fenced = fenced
         self._batch = batch
-        self._unclean_election = unclean_election
+        self.unclean_election = unclean_election
 
     async def start(self) -> None:
         """Find the state of every partition, and bring those without a leader online."""
@@ -67,12 +67,14 @@ class PartitionStateMachine:
             return PartitionState.ONLINE
         return PartitionState.OFFLINE
 
-    async def bring_online(self) -> None:
-        """Elect a leader for every partition that has none and is not about to be deleted."""
+    async def bring_online(self, topic: str | None = None) -> None:
+        """Elect a leader for every partition, of one topic or of all, that has none and is not
+        about to be deleted."""
         waiting = [
             partition
             for partition in self._context.partitions_in(PartitionState.OFFLINE, PartitionState.NEW)
-            if not self._context.is_to_be_deleted(partition.topic)
+            if topic in (None, partition.topic)
+            and not self._context.is_to_be_deleted(partition.topic)
         ]
         await self.move(waiting, PartitionState.ONLINE)
 
@@ -241,7 +243,7 @@ class PartitionStateMachine:
         }
         if strategy is Strategy.UNCLEAN:
             return in_need
-        default = "true" if self._unclean_election else "false"
+        default = "true" if self.unclean_election else "false"
         return {
             topic
             for topic in in_need

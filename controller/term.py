@@ -21,6 +21,7 @@ from controller.notifications import Notifications
 from controller.office import Office, Watches
 from controller.partition_states import PartitionStateMachine
 from controller.preferred_elections import RequestedElections
+from controller.reassignment import Reassignments
 from controller.replica_states import ReplicaStateMachine
 from controller.request_batch import Enqueue, RequestBatch
 from controller.topic_deletion import TopicDeletion
@@ -87,6 +88,7 @@ class Term:
         self.notifications = Notifications(self._office)
         self.deletion = TopicDeletion(self._office, is_enabled=options.delete_topics)
         self.elections = RequestedElections(self._office)
+        self.reassignments = Reassignments(self._office, self.deletion)
 
     async def begin(self) -> None:
         """Learn what there is, tell every broker its part, and have every partition led."""
@@ -106,6 +108,7 @@ class Term:
             len(self.context.brokers),
             len(self.context.assignments),
         )
+        await self.reassignments.begin()
         await self.deletion.resume()
         await self.elections.begin()
         self._check_balance_in(_FIRST_BALANCE_CHECK_SECONDS)
@@ -192,6 +195,7 @@ class Term:
         self._office.update_metadata(newcomers, context.leadership)
         await self._replicas.move(context.replicas_on(newcomers), ReplicaState.ONLINE)
         await self._partitions.bring_online()
+        await self.reassignments.brokers_came(newcomers)
         await self._watch_brokers(newcomers)
         await self.deletion.release({one.partition.topic for one in context.replicas_on(newcomers)})
 
@@ -268,6 +272,21 @@ class Term:
 
     async def on_election_requested(self, event: events.ElectionRequested) -> None:
         await _answer(event.answer, self.elections.elect(event.partitions, event.strategy))
+
+    async def on_reassignment_requested(self, event: events.ReassignmentRequested) -> None:
+        await _answer(event.answer, self.reassignments.alter(event.targets))
+
+    async def on_reassignments_asked(self, event: events.ReassignmentsAsked) -> None:
+        if not event.answer.done():
+            event.answer.set_result(self.reassignments.ongoing(event.partitions))
+
+    async def on_unclean_election_set(self, event: events.UncleanElectionSet) -> None:
+        self._partitions.unclean_election = event.allowed
+        if event.allowed:
+            await self._partitions.bring_online()
+
+    async def on_unclean_election_enabled_in(self, event: events.UncleanElectionEnabledIn) -> None:
+        await self._partitions.bring_online(event.topic)
 
     async def on_balance_due(self, _: events.LeaderBalanceDue) -> None:
         try:

@@ -291,10 +291,14 @@ def encode_reassignment(targets: Mapping[TopicPartition, Iterable[int]]) -> byte
 
 
 def decode_reassignment(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
-    return {
-        TopicPartition(one["topic"], one["partition"]): tuple(one["replicas"])
-        for one in _decode(REASSIGN_PARTITIONS, data)["partitions"]
-    }
+    content = _decode(REASSIGN_PARTITIONS, data)
+    try:
+        return {
+            TopicPartition(one["topic"], one["partition"]): tuple(one["replicas"])
+            for one in content["partitions"]
+        }
+    except (KeyError, TypeError) as error:
+        raise MalformedNodeError(f"{REASSIGN_PARTITIONS}: {error!r}") from None
 
 
 def encode_producer_id_block(broker_id: int, first: int, last: int) -> bytes:
@@ -315,4 +319,7 @@ def _partition_objects(partitions: Iterable[TopicPartition]) -> list[dict[str, A
 
 def _decode_partitions(path: str, data: bytes) -> set[TopicPartition]:
     content = _decode(path, data)
-    return {TopicPartition(one["topic"], one["partition"]) for one in content["partitions"]}
+    try:
+        return {TopicPartition(one["topic"], one["partition"]) for one in content["partitions"]}
+    except (KeyError, TypeError) as error:
+        raise MalformedNodeError(f"{path}: {error!r}") from None

@@ -191,3 +191,23 @@ class StandInCluster:
         state = await self.state(topic, partition)
         assert state is not None
         return state
+
+
+def run_cluster(
+    connect: str,
+    scenario: Callable[[StandInCluster], Awaitable[None]],
+    brokers: int = 2,
+    **options: Any,
+) -> None:
+    """Run a scenario on some brokers, of which the first is the controller."""
+
+    async def with_cluster() -> None:
+        async with StandInCluster(connect, **options) as cluster:
+            for broker in range(brokers):
+                await cluster.start(broker)
+                await cluster.until(lambda: cluster.active == [0])
+            everyone = set(range(brokers))
+            await cluster.until(lambda: cluster.brokers[0].live_brokers == everyone)
+            await scenario(cluster)
+
+    asyncio.run(asyncio.wait_for(with_cluster(), 90))

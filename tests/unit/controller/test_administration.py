@@ -1,9 +1,5 @@
 """What the controller does on request: deletions, elections, orderly shutdowns, notices."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 import pytest
 
 from controller import znodes
@@ -12,27 +8,9 @@ from controller.controlled_shutdown import BrokerNotAvailableError, StaleBrokerE
 from controller.elections import ElectionFailedError, Strategy
 from controller.metadata_store import ControllerMovedError
 from controller.preferred_elections import ElectionNotNeededError, UnknownPartitionError
-from tests.support.cluster import StandInCluster
+from tests.support.cluster import StandInCluster, run_cluster
 
 T0 = TopicPartition("t", 0)
-
-
-def run(
-    connect: str,
-    scenario: Callable[[StandInCluster], Awaitable[None]],
-    brokers: int = 2,
-    **options: Any,
-) -> None:
-    async def with_cluster() -> None:
-        async with StandInCluster(connect, **options) as cluster:
-            for broker in range(brokers):
-                await cluster.start(broker)
-                await cluster.until(lambda: cluster.active == [0])
-            everyone = set(range(brokers))
-            await cluster.until(lambda: cluster.brokers[0].live_brokers == everyone)
-            await scenario(cluster)
-
-    asyncio.run(asyncio.wait_for(with_cluster(), 90))
 
 
 async def until_gone(cluster: StandInCluster, topic: str) -> None:
@@ -59,7 +37,7 @@ def test_deleted_topic_is_gone_from_brokers_and_zookeeper(zookeeper_connect: str
         state = await cluster.until_led("t", 0, leader=1)
         assert state.leader_epoch == 0
 
-    run(zookeeper_connect, scenario, delete_topics=True)
+    run_cluster(zookeeper_connect, scenario, delete_topics=True)
 
 
 def test_deletion_waits_for_the_brokers_that_are_down(zookeeper_connect: str) -> None:
@@ -74,7 +52,7 @@ def test_deletion_waits_for_the_brokers_that_are_down(zookeeper_connect: str) ->
         await cluster.start(1)
         await until_gone(cluster, "t")
 
-    run(zookeeper_connect, scenario, delete_topics=True)
+    run_cluster(zookeeper_connect, scenario, delete_topics=True)
 
 
 def test_deletion_goes_on_after_a_change_of_the_controller(zookeeper_connect: str) -> None:
@@ -89,7 +67,7 @@ def test_deletion_goes_on_after_a_change_of_the_controller(zookeeper_connect: st
         await until_gone(cluster, "t")
         assert cluster.controllers[1].epoch == 2
 
-    run(zookeeper_connect, scenario, delete_topics=True)
+    run_cluster(zookeeper_connect, scenario, delete_topics=True)
 
 
 def test_replica_that_cannot_be_deleted_is_tried_again_when_its_broker_is_back(
@@ -108,7 +86,7 @@ def test_replica_that_cannot_be_deleted_is_tried_again_when_its_broker_is_back(
         await cluster.start(1)
         await until_gone(cluster, "t")
 
-    run(zookeeper_connect, scenario, delete_topics=True)
+    run_cluster(zookeeper_connect, scenario, delete_topics=True)
 
 
 def test_deletion_is_refused_where_it_is_disabled(zookeeper_connect: str) -> None:
@@ -124,7 +102,7 @@ def test_deletion_is_refused_where_it_is_disabled(zookeeper_connect: str) -> Non
         assert await cluster.store.topics() == {"t"}
         assert cluster.brokers[0].metadata[T0].leader == 0
 
-    run(zookeeper_connect, scenario, delete_topics=False)
+    run_cluster(zookeeper_connect, scenario, delete_topics=False)
 
 
 def test_leaving_broker_hands_its_leadership_over(zookeeper_connect: str) -> None:
@@ -145,7 +123,7 @@ def test_leaving_broker_hands_its_leadership_over(zookeeper_connect: str) -> Non
         with pytest.raises(ControllerMovedError):
             await cluster.controllers[1].controlled_shutdown(1, leaving.epoch)
 
-    run(zookeeper_connect, scenario)
+    run_cluster(zookeeper_connect, scenario)
 
 
 async def led_by_the_second(cluster: StandInCluster) -> None:
@@ -176,7 +154,7 @@ def test_preferred_leaders_are_elected_on_request(zookeeper_connect: str) -> Non
         unclean = await controller.elect_leaders([T0], Strategy.UNCLEAN)
         assert isinstance(unclean[T0], ElectionFailedError)
 
-    run(zookeeper_connect, scenario)
+    run_cluster(zookeeper_connect, scenario)
 
 
 def test_preferred_leaders_are_elected_by_znode(zookeeper_connect: str) -> None:
@@ -191,7 +169,7 @@ def test_preferred_leaders_are_elected_by_znode(zookeeper_connect: str) -> None:
 
         await cluster.until(done)
 
-    run(zookeeper_connect, scenario)
+    run_cluster(zookeeper_connect, scenario)
 
 
 def test_leaders_are_balanced_from_time_to_time(
@@ -203,7 +181,7 @@ def test_leaders_are_balanced_from_time_to_time(
         await led_by_the_second(cluster)
         await cluster.until_led("t", 0, leader=1)
 
-    run(zookeeper_connect, scenario, balance_check_seconds=0.02)
+    run_cluster(zookeeper_connect, scenario, balance_check_seconds=0.02)
 
 
 def test_changes_of_in_sync_replicas_reach_every_broker(zookeeper_connect: str) -> None:
@@ -221,7 +199,7 @@ def test_changes_of_in_sync_replicas_reach_every_broker(zookeeper_connect: str) 
 
         await cluster.until(removed)
 
-    run(zookeeper_connect, scenario)
+    run_cluster(zookeeper_connect, scenario)
 
 
 def test_failed_log_directory_takes_its_replicas_offline(zookeeper_connect: str) -> None:
@@ -234,4 +212,4 @@ def test_failed_log_directory_takes_its_replicas_offline(zookeeper_connect: str)
         state = await cluster.until_led("t", 0, leader=1)
         assert state.isr == (1,)
 
-    run(zookeeper_connect, scenario)
+    run_cluster(zookeeper_connect, scenario)
