@@ -23,6 +23,7 @@ from broker.readiness import wait_until_ready
 from broker.replica_manager import ReplicaManager
 from broker.services import Services
 from broker.settings import SecurityProtocol, Settings
+from broker.timing_wheel import TimingWheel
 from broker.topic_admin import TopicAdmin
 from broker.topic_configs import TopicConfigs
 from controller.cluster import BrokerInfo, Endpoint
@@ -76,6 +77,7 @@ class Assembly:
         except (BrokerRegisteredError, ZooKeeperError) as error:
             raise StartupError(str(error)) from error
         record_identity(identity, self._logs.live_directories, self._files)
+        timers = TimingWheel()
         services = Services(
             settings=self._settings,
             broker_id=identity.broker_id,
@@ -83,11 +85,12 @@ class Assembly:
             cluster_id=identity.cluster_id,
             metadata=self._metadata,
             replicas=ReplicaManager(
-                identity.broker_id, self._logs, self._metadata, topic_configs.log_config
+                identity.broker_id, self._logs, self._metadata, topic_configs.log_config, timers
             ),
             flusher=self._flusher,
-            topics=TopicAdmin(self._settings, store, self._metadata),
+            topics=TopicAdmin(self._settings, store, self._metadata, timers),
             topic_configs=topic_configs,
+            timers=timers,
         )
         self._dispatcher.serve(services)
         await self._start_controller(store, info, services)

@@ -3,12 +3,14 @@
 An operation is watched under keys. Whoever changes something that an operation may wait for calls
 `check(key)`; an operation that is then complete, or whose time is up, is done once, leaves every
 list that it is in, and calls back in the same turn of the loop (a future would take one more).
+Parking, completing and expiring are O(1) in the number of operations that wait.
 """
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
+
+from broker.timing_wheel import Timer, TimingWheel
 
 Result = TypeVar("Result")
 
@@ -28,7 +30,8 @@ class DelayedOperation(ABC, Generic[Result]):
 class Purgatory(Generic[Result]):
     """Where delayed operations of one kind wait."""
 
-    def __init__(self) -> None:
+    def __init__(self, timers: TimingWheel) -> None:
+        self._timers = timers
         self._watched: dict[Hashable, dict[Parked[Result], None]] = {}
         self._count = 0
 
@@ -46,7 +49,7 @@ class Purgatory(Generic[Result]):
         for key in keys:
             self._watched.setdefault(key, {})[parked] = None
         self._count += 1
-        parked.timer = asyncio.get_running_loop().call_later(timeout_seconds, parked.expire)
+        parked.timer = self._timers.schedule(timeout_seconds, parked.expire)
         return parked
 
     def check(self, key: Hashable) -> None:
@@ -87,7 +90,7 @@ class Parked(Generic[Result]):
         keys: Sequence[Hashable],
     ) -> None:
         self.keys = keys
-        self.timer: asyncio.TimerHandle | None = None
+        self.timer: Timer | None = None
         self._purgatory = purgatory
         self._operation = operation
         self._callback: Callable[[Parked[Result]], None] | None = None

@@ -13,6 +13,7 @@ from broker.failures import EXPECTED_FAILURES, ApiError, error_code
 from broker.metadata_cache import MetadataCache
 from broker.partition import DEBUGGING_REPLICA, UNKNOWN_EPOCH, Partition
 from broker.purgatory import Purgatory
+from broker.timing_wheel import TimingWheel
 from network.protocol import ErrorCode
 from network.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
 from storage.files import EMPTY_SLICE
@@ -66,11 +67,12 @@ class ReplicaManager:
         logs: LogManager,
         metadata: MetadataCache,
         topic_config: Callable[[str], LogConfig],
+        timers: TimingWheel,
     ) -> None:
         self.controller_epoch = 0
         self.partitions: dict[PartitionKey, Partition] = {}
-        self.delayed_fetches: Purgatory[Any] = Purgatory()
-        self.delayed_produces: Purgatory[Any] = Purgatory()
+        self.delayed_fetches: Purgatory[Any] = Purgatory(timers)
+        self.delayed_produces: Purgatory[Any] = Purgatory(timers)
         self._broker_id = broker_id
         self._logs = logs
         self._metadata = metadata

@@ -7,6 +7,7 @@ from broker.log_flusher import LogFlusher
 from broker.metadata_cache import MetadataCache
 from broker.replica_manager import ReplicaManager
 from broker.settings import Settings
+from broker.timing_wheel import TimingWheel
 from controller.cluster import BrokerInfo
 from network.protocol import ErrorCode
 
@@ -31,6 +32,7 @@ class Services:
     flusher: LogFlusher
     topics: "TopicAdmin"
     topic_configs: "TopicConfigs"
+    timers: TimingWheel
 
     def check_controller_request(self, broker_epoch: int, controller_epoch: int) -> ErrorCode:
         """Refuse what was meant for an earlier life of this broker, or comes from a deposed

@@ -12,6 +12,7 @@ from broker.failures import ApiError
 from broker.metadata_cache import MetadataCache
 from broker.purgatory import Purgatory
 from broker.settings import Settings, SettingsError, TopicSettings
+from broker.timing_wheel import TimingWheel
 from broker.topic_names import check_collision, check_name, is_internal
 from controller.assignment import (
     BrokerRack,
@@ -59,8 +60,14 @@ class CreatedTopic:
 class TopicAdmin:
     """Writes what clients want of topics to ZooKeeper."""
 
-    def __init__(self, settings: Settings, store: MetadataStore, metadata: MetadataCache) -> None:
-        self.delayed_operations: Purgatory[Any] = Purgatory()
+    def __init__(
+        self,
+        settings: Settings,
+        store: MetadataStore,
+        metadata: MetadataCache,
+        timers: TimingWheel,
+    ) -> None:
+        self.delayed_operations: Purgatory[Any] = Purgatory(timers)
         self._settings = settings
         self._store = store
         self._metadata = metadata

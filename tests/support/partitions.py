@@ -5,6 +5,7 @@ from pathlib import Path
 
 from broker.metadata_cache import MetadataCache
 from broker.replica_manager import ReplicaManager
+from broker.timing_wheel import TimingWheel
 from network.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
@@ -20,7 +21,7 @@ def make_replicas(directory: Path, config: LogConfig | None = None) -> ReplicaMa
     effective = config or LogConfig()
     logs = LogManager([directory], effective, now_ms)
     logs.load()
-    return ReplicaManager(BROKER_ID, logs, MetadataCache(), lambda _topic: effective)
+    return ReplicaManager(BROKER_ID, logs, MetadataCache(), lambda _topic: effective, TimingWheel())
 
 
 def decision(

@@ -12,6 +12,7 @@ from broker import dispatch
 from broker.dispatch import Dispatcher, RequestContext, Verdict, handles
 from broker.purgatory import DelayedOperation, Parked, Purgatory
 from broker.services import Services
+from broker.timing_wheel import TimingWheel
 from network.frame import SIZE_PREFIX
 from network.protocol import ApiKey, ErrorCode, decode_response, encode_request
 from network.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -85,7 +86,7 @@ def _registry(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def park_later() -> Parked[HeartbeatResponse]:
         await asyncio.sleep(0)
-        return Purgatory[HeartbeatResponse]().park(Late(), ["key"], 0.01)
+        return Purgatory[HeartbeatResponse](TimingWheel()).park(Late(), ["key"], 0.01)
 
     @handles(ApiKey.HEARTBEAT, versions=(0, 3), on_error=error)
     def heartbeat(_services: Services, _context: RequestContext, request: HeartbeatRequest) -> Any:
@@ -94,7 +95,7 @@ def _registry(monkeypatch: pytest.MonkeyPatch) -> None:
             "later": later,
             "fail": lambda: 1 // 0,
             "fail later": fail_later,
-            "park": lambda: Purgatory[HeartbeatResponse]().park(Late(), ["key"], 0.01),
+            "park": lambda: Purgatory[HeartbeatResponse](TimingWheel()).park(Late(), ["key"], 0.01),
             "park later": park_later,
             "silent": lambda: Verdict.NO_RESPONSE,
             "close": lambda: Verdict.CLOSE_CONNECTION,
