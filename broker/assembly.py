@@ -199,6 +199,7 @@ class Assembly:
             ),
             on_registered=services.registered_anew,
         )
+        services.controller = controller
         await controller.start()
         self._stops.push_async_callback(controller.stop)
 

@@ -1,6 +1,6 @@
 """What handlers work with: the parts of a running broker, and nothing of how they were built."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from broker.log_flusher import LogFlusher
@@ -14,6 +14,7 @@ from network.protocol import ErrorCode
 if TYPE_CHECKING:
     from broker.topic_admin import TopicAdmin
     from broker.topic_configs import TopicConfigs
+    from controller.controller import Controller
 
 
 UNKNOWN_BROKER_EPOCH = -1
@@ -33,6 +34,8 @@ class Services:
     topics: "TopicAdmin"
     topic_configs: "TopicConfigs"
     timers: TimingWheel
+    # Made after all the others, which it gives orders to; requests come when it is there.
+    controller: "Controller" = field(init=False)
 
     def check_controller_request(self, broker_epoch: int, controller_epoch: int) -> ErrorCode:
         """Refuse what was meant for an earlier life of this broker, or comes from a deposed

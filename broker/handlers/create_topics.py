@@ -9,15 +9,16 @@
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection
 
+from broker.delayed_topics import DelayedLeaders, answer_in_time
 from broker.dispatch import RequestContext, handles
 from broker.failures import ApiError
-from broker.metadata_cache import MetadataCache
-from broker.purgatory import DelayedOperation, Parked
+from broker.purgatory import Parked
 from broker.services import Services
-from broker.topic_admin import CreatedTopic, NewTopic
+from broker.topic_admin import CreatedTopic
 from broker.topic_configs import describe
+from broker.wanted_topics import NewTopic
 from network.protocol import ApiKey, ErrorCode
 from network.protocol.messages.create_topics import (
     CreatableTopic,
@@ -38,11 +39,11 @@ def _error(request: CreateTopicsRequest, code: ErrorCode) -> CreateTopicsRespons
 async def create_topics(
     services: Services, _context: RequestContext, request: CreateTopicsRequest
 ) -> CreateTopicsResponse | Parked[CreateTopicsResponse]:
-    if services.metadata.controller_id != services.broker_id:
+    if not services.controller.is_active:
         return _error(request, ErrorCode.NOT_CONTROLLER)
     named = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatableTopicResult] = {}
-    created: list[CreatedTopic] = []
+    created: dict[str, Collection[int]] = {}
     for topic in request.topics:
         try:
             if named[topic.name] > 1:
@@ -56,62 +57,23 @@ async def create_topics(
             )
         else:
             results[topic.name] = _created(services, new)
-            created.append(new)
-    waiting = DelayedCreation(services.metadata, created, results)
-    if request.validate_only or not created:
-        return waiting.response()
-    return _wait(services, request, waiting)
+            created[new.name] = new.assignment
 
-
-def _wait(
-    services: Services, request: CreateTopicsRequest, waiting: "DelayedCreation"
-) -> CreateTopicsResponse | Parked[CreateTopicsResponse]:
-    """Answer when the new topics are led; with no time to wait, what was begun has timed out."""
-    if request.timeout_ms <= 0:
-        return waiting.expired_result()
-    response = waiting.try_result()
-    if response is not None:
-        return response
-    return services.topics.delayed_operations.park(
-        waiting, waiting.topic_names, request.timeout_ms / 1000
-    )
-
-
-class DelayedCreation(DelayedOperation[CreateTopicsResponse]):
-    """Waits until every partition of the new topics has a leader that this broker knows of."""
-
-    def __init__(
-        self,
-        metadata: MetadataCache,
-        created: Sequence[CreatedTopic],
-        results: Mapping[str, CreatableTopicResult],
-    ) -> None:
-        self._metadata = metadata
-        self._created = created
-        self._results = results
-
-    @property
-    def topic_names(self) -> list[str]:
-        return [topic.name for topic in self._created]
-
-    def response(self) -> CreateTopicsResponse:
-        return CreateTopicsResponse(topics=list(self._results.values()))
-
-    def try_result(self) -> CreateTopicsResponse | None:
-        return self.response() if all(map(self._is_led, self._created)) else None
-
-    def expired_result(self) -> CreateTopicsResponse:
-        timed_out = {
-            topic.name: CreatableTopicResult(
-                name=topic.name, error_code=ErrorCode.REQUEST_TIMED_OUT
-            )
-            for topic in self._created
-            if not self._is_led(topic)
+    def answer(timed_out: Collection[str]) -> CreateTopicsResponse:
+        late = {
+            name: CreatableTopicResult(name=name, error_code=ErrorCode.REQUEST_TIMED_OUT)
+            for name in timed_out
         }
-        return CreateTopicsResponse(topics=list({**self._results, **timed_out}.values()))
+        return CreateTopicsResponse(
+            topics=[(results | late)[topic.name] for topic in request.topics]
+        )
 
-    def _is_led(self, topic: CreatedTopic) -> bool:
-        return all(self._metadata.has_leader(topic.name, index) for index in topic.assignment)
+    if request.validate_only or not created:
+        return answer(())
+    if request.timeout_ms <= 0:
+        return answer(created)
+    waiting = DelayedLeaders(services.metadata, created, answer)
+    return answer_in_time(services.topics.delayed_operations, waiting, created, request.timeout_ms)
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:
@@ -120,7 +82,7 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
         partitions=topic.num_partitions,
         replication_factor=topic.replication_factor,
         assignment={one.partition_index: one.broker_ids for one in topic.assignments},
-        config={one.name: one.value for one in topic.configs if one.value is not None},
+        config={one.name: one.value for one in topic.configs},
     )
 
 

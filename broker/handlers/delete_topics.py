@@ -7,11 +7,12 @@
 4  flexible
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
 
+from broker.delayed_topics import DelayedDeletion, answer_in_time
 from broker.dispatch import RequestContext, handles
-from broker.metadata_cache import MetadataCache
-from broker.purgatory import DelayedOperation, Parked
+from broker.failures import ApiError
+from broker.purgatory import Parked
 from broker.services import Services
 from network.protocol import ApiKey, ErrorCode
 from network.protocol.messages.delete_topics import (
@@ -24,57 +25,44 @@ FIRST_VERSION_WITH_DELETION_DISABLED = 3
 
 
 def _error(request: DeleteTopicsRequest, code: ErrorCode) -> DeleteTopicsResponse:
-    return DeleteTopicsResponse(
-        responses=[DeletableTopicResult(name=name, error_code=code) for name in request.topic_names]
-    )
+    return _response(request, dict.fromkeys(request.topic_names, code))
 
 
 @handles(ApiKey.DELETE_TOPICS, versions=(0, 4), on_error=_error)
 async def delete_topics(
     services: Services, context: RequestContext, request: DeleteTopicsRequest
 ) -> DeleteTopicsResponse | Parked[DeleteTopicsResponse]:
-    if services.metadata.controller_id != services.broker_id:
+    if not services.controller.is_active:
         return _error(request, ErrorCode.NOT_CONTROLLER)
     if not services.settings.delete_topic_enable:
         is_known = context.api_version >= FIRST_VERSION_WITH_DELETION_DISABLED
         code = ErrorCode.TOPIC_DELETION_DISABLED if is_known else ErrorCode.INVALID_REQUEST
         return _error(request, code)
-    known = [name for name in request.topic_names if name in services.metadata]
-    for name in known:
-        await services.topics.delete(name)
-    deletion = DelayedDeletion(services.metadata, request.topic_names, known)
-    if not known:
-        return deletion.expired_result()
-    response = deletion.try_result()
-    if response is not None or request.timeout_ms <= 0:
-        return response or deletion.expired_result()
-    return services.topics.delayed_operations.park(deletion, known, request.timeout_ms / 1000)
+    codes = {name: await _begin(services, name) for name in dict.fromkeys(request.topic_names)}
+    begun = [name for name, code in codes.items() if code == ErrorCode.NONE]
+
+    def answer(timed_out: Collection[str]) -> DeleteTopicsResponse:
+        return _response(request, codes | dict.fromkeys(timed_out, ErrorCode.REQUEST_TIMED_OUT))
+
+    if request.timeout_ms <= 0 or not begun:
+        return answer(begun)
+    deletion = DelayedDeletion(services.metadata, begun, answer)
+    return answer_in_time(services.topics.delayed_operations, deletion, begun, request.timeout_ms)
 
 
-class DelayedDeletion(DelayedOperation[DeleteTopicsResponse]):
-    """Waits until this broker knows no more of the topics."""
+async def _begin(services: Services, topic: str) -> ErrorCode:
+    if topic not in services.metadata:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    try:
+        await services.topics.delete(topic)
+    except ApiError as error:
+        return error.code
+    return ErrorCode.NONE
 
-    def __init__(
-        self, metadata: MetadataCache, asked: Sequence[str], deleted: Sequence[str]
-    ) -> None:
-        self._metadata = metadata
-        self._asked = asked
-        self._deleted = deleted
 
-    def try_result(self) -> DeleteTopicsResponse | None:
-        if any(name in self._metadata for name in self._deleted):
-            return None
-        return self.expired_result()
-
-    def expired_result(self) -> DeleteTopicsResponse:
-        return DeleteTopicsResponse(
-            responses=[
-                DeletableTopicResult(name=name, error_code=self._code(name))
-                for name in dict.fromkeys(self._asked)
-            ]
-        )
-
-    def _code(self, name: str) -> ErrorCode:
-        if name not in self._deleted:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return ErrorCode.REQUEST_TIMED_OUT if name in self._metadata else ErrorCode.NONE
+def _response(request: DeleteTopicsRequest, codes: Mapping[str, ErrorCode]) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(
+        responses=[
+            DeletableTopicResult(name=name, error_code=codes[name]) for name in request.topic_names
+        ]
+    )

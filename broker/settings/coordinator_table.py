@@ -31,21 +31,19 @@ class OffsetsTable:
         idle=True,
     )
     offsets_topic_replication_factor = short(
-        3, HIGH, "Replicas of the offsets topic.", check=at_least(1), idle=True
+        3, HIGH, "Replicas of the offsets topic.", check=at_least(1)
     )
     offsets_topic_num_partitions = integer(
         50,
         HIGH,
         "Partitions of the offsets topic; fixed once it exists.",
         check=at_least(1),
-        idle=True,
     )
     offsets_topic_segment_bytes = integer(
         100 * 1024 * 1024,
         HIGH,
         "Segment size of the offsets topic.",
         check=at_least(1),
-        idle=True,
     )
     offsets_topic_compression_codec = integer(
         0, HIGH, "Codec of the offsets topic: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.", idle=True
@@ -96,7 +94,6 @@ class TransactionTable:
         HIGH,
         "Replicas in sync that the transaction topic needs.",
         check=at_least(1),
-        idle=True,
     )
     transaction_state_log_load_buffer_size = integer(
         5 * 1024 * 1024,
@@ -106,21 +103,19 @@ class TransactionTable:
         idle=True,
     )
     transaction_state_log_replication_factor = short(
-        3, HIGH, "Replicas of the transaction topic.", check=at_least(1), idle=True
+        3, HIGH, "Replicas of the transaction topic.", check=at_least(1)
     )
     transaction_state_log_num_partitions = integer(
         50,
         HIGH,
         "Partitions of the transaction topic; fixed once it exists.",
         check=at_least(1),
-        idle=True,
     )
     transaction_state_log_segment_bytes = integer(
         100 * 1024 * 1024,
         HIGH,
         "Segment size of the transaction topic.",
         check=at_least(1),
-        idle=True,
     )
     transaction_abort_timed_out_transaction_cleanup_interval_ms = integer(
         10 * 1000,

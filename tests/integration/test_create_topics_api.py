@@ -62,6 +62,24 @@ def test_create_topic_by_numbers_and_by_assignment(client: RawClient, version: i
         (
             CreatableTopic(
                 name="none",
+                num_partitions=-1,
+                replication_factor=-1,
+                assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[])],
+            ),
+            39,
+        ),
+        (
+            CreatableTopic(
+                name="none",
+                num_partitions=1,
+                replication_factor=1,
+                configs=[CreatableTopicConfig(name="segment.bytes", value=None)],
+            ),
+            40,
+        ),
+        (
+            CreatableTopic(
+                name="none",
                 num_partitions=1,
                 replication_factor=1,
                 configs=[CreatableTopicConfig(name="no.such", value="1")],
@@ -93,7 +111,7 @@ def test_create_topic_that_collides_or_is_named_twice(client: RawClient) -> None
     assert create(client, second).error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     twice = CreatableTopic(name="twice", num_partitions=1, replication_factor=1)
     response = client.ask(CreateTopicsRequest(topics=[twice, twice], timeout_ms=1000), 5)
-    assert [one.error_code for one in response.topics] == [ErrorCode.INVALID_REQUEST]
+    assert [one.error_code for one in response.topics] == [ErrorCode.INVALID_REQUEST] * 2
 
 
 def test_validate_only_creates_nothing(client: RawClient) -> None:
@@ -123,3 +141,24 @@ def test_created_topic_returns_its_settings_with_their_source(client: RawClient)
     assert configs["retention.ms"] == ("604800000", 5)
     assert configs["min.cleanable.dirty.ratio"] == ("0.5", 5)
     assert len(configs) == 26
+
+
+def test_topic_whose_only_broker_is_not_there_times_out_but_stays(client: RawClient) -> None:
+    topic = CreatableTopic(
+        name="elsewhere",
+        num_partitions=-1,
+        replication_factor=-1,
+        assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[7])],
+    )
+    result = create(client, topic, timeout_ms=300)
+    assert (result.error_code, result.num_partitions) == (ErrorCode.REQUEST_TIMED_OUT, -1)
+    assert describe(client, "elsewhere").error_code == ErrorCode.LEADER_NOT_AVAILABLE
+    assert create(client, topic).error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_minus_one_stands_for_the_brokers_defaults(client: RawClient, version: int) -> None:
+    topic = CreatableTopic(name=f"default-{version}", num_partitions=-1, replication_factor=-1)
+    assert create(client, topic, version).error_code == ErrorCode.NONE
+    partitions = describe(client, topic.name).partitions
+    assert [one.replica_nodes for one in partitions] == [[0], [0]]

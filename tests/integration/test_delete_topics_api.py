@@ -1,7 +1,5 @@
 """DeleteTopics on a real broker: one scenario, many versions."""
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ from network.protocol.messages.delete_topics import DeleteTopicsRequest
 from tests.support.api import create, create_topic, describe, fetch, produce, values
 from tests.support.broker import BrokerProcess, running_broker
 from tests.support.raw_client import RawClient, make_batch
+from tests.support.waiting import eventually
 
 
 def delete(
@@ -21,15 +20,6 @@ def delete(
     return [one.error_code for one in client.ask(request, version).responses]
 
 
-def eventually(holds: Callable[[], bool]) -> None:
-    """The logs and the name follow the metadata by a moment, as with Kafka."""
-    for _ in range(500):
-        if holds():
-            return
-        time.sleep(0.02)
-    raise AssertionError("it did not happen within the time")
-
-
 @pytest.mark.parametrize("version", range(5))
 def test_deleted_topic_is_gone_and_its_name_is_free(
     broker: BrokerProcess, client: RawClient, version: int
@@ -37,6 +27,7 @@ def test_deleted_topic_is_gone_and_its_name_is_free(
     topic = f"short-lived-{version}"
     wanted = CreatableTopic(name=topic, num_partitions=3, replication_factor=1)
     for _ in range(2):
+        # The logs and the name follow the metadata by a moment, as with Kafka.
         eventually(lambda: create(client, wanted).error_code == ErrorCode.NONE)
         assert produce(client, topic, make_batch(b"gone soon")).base_offset == 0
         codes = delete(client, topic, "never-was", version=version)

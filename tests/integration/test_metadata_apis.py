@@ -1,5 +1,7 @@
 """ApiVersions and Metadata on a real broker: one scenario, many versions."""
 
+from pathlib import Path
+
 import pytest
 
 from network.protocol import ApiKey, ErrorCode
@@ -8,9 +10,10 @@ from network.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
 )
-from tests.support.api import describe, new_topic
-from tests.support.broker import BrokerProcess
-from tests.support.raw_client import RawClient
+from tests.support.api import describe, new_topic, produce
+from tests.support.broker import BrokerProcess, running_broker
+from tests.support.raw_client import RawClient, make_batch
+from tests.support.waiting import eventually
 
 
 @pytest.mark.parametrize("version", range(4))
@@ -89,6 +92,27 @@ def test_metadata_creates_nothing_when_told_so(client: RawClient, version: int) 
     for _ in range(2):
         described = describe(client, "unwanted", version, allow_auto_topic_creation=False)
         assert described.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize("version", [0, 9])
+def test_metadata_creates_internal_topics_with_settings_of_their_own(
+    tmp_path: Path, version: int
+) -> None:
+    overrides = {
+        "auto.create.topics.enable": "false",
+        "offsets.topic.num.partitions": "3",
+        "offsets.topic.segment.bytes": "20000",
+    }
+    with running_broker(tmp_path, overrides) as broker, RawClient(broker.port) as client:
+        offsets = "__consumer_offsets"
+        assert describe(client, offsets, version).error_code == ErrorCode.LEADER_NOT_AVAILABLE
+        eventually(lambda: describe(client, offsets, version).error_code == ErrorCode.NONE)
+        described = describe(client, offsets, 9)
+        assert (len(described.partitions), described.is_internal) == (3, True)
+        without_key = produce(client, offsets, make_batch(b"value"))
+        assert without_key.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+        transactions = describe(client, "__transaction_state", version)
+        assert transactions.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
 
 
 def test_metadata_refuses_to_create_an_illegal_name(client: RawClient) -> None:
