@@ -12,6 +12,7 @@ import time
 
 from broker import handlers
 from broker.background import BackgroundTasks
+from broker.controlled_shutdown import ControlledShutdown
 from broker.controller_link import ControllerLink
 from broker.dispatch import Dispatcher
 from broker.errors import StartupError
@@ -62,6 +63,7 @@ class Assembly:
         self._files = Files()
         self._metadata = MetadataCache()
         self._dispatcher = Dispatcher()
+        self._hand_over: ControlledShutdown | None = None
 
     async def start(self, zookeeper: EmbeddedZooKeeper | None) -> None:
         """Raises StartupError for whatever an operator can mend."""
@@ -94,10 +96,16 @@ class Assembly:
         )
         self._dispatcher.serve(services)
         await self._start_controller(store, info, services)
+        self._hand_over = self._controlled_shutdown(store, services)
         self._start_background()
         sockets.start_processing()
         self._stops.push_async_callback(sockets.stop, grace_seconds=STOP_GRACE_SECONDS)
         await wait_until_ready(self._metadata, services.replicas, identity.broker_id)
+
+    async def hand_over_leadership(self) -> None:
+        """Before a stop, while everything still runs."""
+        if self._hand_over is not None:
+            await self._hand_over.run()
 
     def _bind(self) -> SocketServer:
         settings = self._settings
@@ -182,9 +190,7 @@ class Assembly:
         self, store: MetadataStore, info: BrokerInfo, services: Services
     ) -> None:
         settings = self._settings
-        link = ControllerLink(info.id, settings.inter_broker_listener)
-        link.serve(services)
-        self._stops.push_async_callback(link.close)
+        link = self._link(services, settings.control_plane_listener)
         controller = Controller(
             store,
             info,
@@ -202,6 +208,17 @@ class Assembly:
         services.controller = controller
         await controller.start()
         self._stops.push_async_callback(controller.stop)
+
+    def _controlled_shutdown(self, store: MetadataStore, services: Services) -> ControlledShutdown:
+        link = self._link(services, self._settings.inter_broker_listener)
+        return ControlledShutdown(services, store, link)
+
+    def _link(self, services: Services, listener_name: str) -> ControllerLink:
+        timeout = self._settings.controller_socket_timeout_ms / 1000
+        link = ControllerLink(services.broker_id, listener_name, timeout)
+        link.serve(services)
+        self._stops.push_async_callback(link.close)
+        return link
 
     def _start_background(self) -> None:
         settings, logs = self._settings, self._logs

@@ -1,5 +1,6 @@
-"""How the controller's requests reach a broker: by a plain call if it is this one."""
+"""How requests between controller and brokers arrive: by a plain call if both are this broker."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -14,11 +15,12 @@ logger = logging.getLogger(__name__)
 
 
 class ControllerLink:
-    """Carries LeaderAndIsr, UpdateMetadata and StopReplica from the controller to brokers."""
+    """Carries the controller's orders to brokers, and brokers' wishes to the controller."""
 
-    def __init__(self, broker_id: int, listener_name: str) -> None:
+    def __init__(self, broker_id: int, listener_name: str, timeout_seconds: float) -> None:
         self._broker_id = broker_id
         self._listener_name = listener_name
+        self._timeout = timeout_seconds
         self._services: Services | None = None
         self._connections: dict[tuple[int, int], BrokerConnection] = {}
 
@@ -27,11 +29,19 @@ class ControllerLink:
         self._services = services
 
     async def send(self, broker: BrokerInfo, request: Request) -> Response:
-        """Have a broker carry a request out. Raises OSError or ProtocolError where it fails."""
+        """Have a broker carry a request out.
+
+        Raises OSError (of which a TimeoutError is one) or ProtocolError where it fails.
+        """
         if broker.id == self._broker_id:
             return await self._carry_out(request)
-        connection = await self._connection(broker)
-        return await connection.ask(request, REGISTRY[request.API_KEY].max_version)
+        try:
+            async with asyncio.timeout(self._timeout):
+                connection = await self._connection(broker)
+                return await connection.ask(request, REGISTRY[request.API_KEY].max_version)
+        except TimeoutError:
+            await self._disconnect(broker.id)  # a late answer must not pass for the next one's
+            raise
 
     async def close(self) -> None:
         for connection in self._connections.values():
@@ -52,8 +62,7 @@ class ControllerLink:
         connection = self._connections.get(key)
         if connection is not None and connection.is_open:
             return connection
-        for stale in [one for one in self._connections if one[0] == broker.id]:
-            await self._connections.pop(stale).close()
+        await self._disconnect(broker.id)
         endpoint = broker.endpoint(self._listener_name)
         if endpoint is None:
             raise ConnectionError(f"broker {broker.id} has no listener {self._listener_name}")
@@ -61,3 +70,7 @@ class ControllerLink:
         await connection.connect()
         self._connections[key] = connection
         return connection
+
+    async def _disconnect(self, broker_id: int) -> None:
+        for key in [one for one in self._connections if one[0] == broker_id]:
+            await self._connections.pop(key).close()

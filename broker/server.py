@@ -9,14 +9,14 @@ import contextlib
 import logging
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from broker.errors import StartupError
 from broker.java import find_java
 from broker.log_flusher import LogFlusher
 from broker.settings import Settings
-from broker.states import BrokerState
+from broker.states import STOPPING, BrokerState
 from broker.topic_configs import TopicConfigs
 from controller.embedded_zookeeper import EmbeddedZooKeeper, EmbeddedZooKeeperError
 from storage.errors import NoLogDirectoryLeftError, StorageError
@@ -82,6 +82,7 @@ class BrokerServer:
         self._on_fatal = on_fatal
         self._flusher = LogFlusher()
         self._stops = contextlib.AsyncExitStack()
+        self._hand_over_leadership: Callable[[], Awaitable[None]] | None = None
 
     async def start(self) -> None:
         """Bring everything up, in Kafka's order; what fails on the way is told in one line."""
@@ -101,10 +102,13 @@ class BrokerServer:
 
     async def stop(self) -> None:
         """Take everything down, last come first gone."""
-        if self.state in (BrokerState.NOT_RUNNING, BrokerState.BROKER_SHUTTING_DOWN):
+        if self.state in (BrokerState.NOT_RUNNING, *STOPPING):
             return
-        self.state = BrokerState.BROKER_SHUTTING_DOWN
         logger.info("shutting down")
+        if self._hand_over_leadership is not None and not self.has_failed:
+            self.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
+            await self._hand_over_leadership()
+        self.state = BrokerState.BROKER_SHUTTING_DOWN
         await self._stops.aclose()
         self.state = BrokerState.NOT_RUNNING
         logger.info("shut down completed")
@@ -115,7 +119,9 @@ class BrokerServer:
         # ZooKeeper takes half a second to start, and so do these imports.
         from broker.assembly import Assembly
 
-        await Assembly(self._settings, logs, self._flusher, self._stops).start(zookeeper)
+        assembly = Assembly(self._settings, logs, self._flusher, self._stops)
+        await assembly.start(zookeeper)
+        self._hand_over_leadership = assembly.hand_over_leadership
 
     def _open_log_directories(self) -> LogManager:
         loop = asyncio.get_running_loop()

@@ -27,7 +27,7 @@ class ReplicationTable:
         idle=True,
     )
     controller_socket_timeout_ms = integer(
-        30000, MEDIUM, "How long the controller waits for a broker's answer.", idle=True
+        30000, MEDIUM, "How long the controller waits for a broker's answer."
     )
     replica_lag_time_max_ms = long(
         30000, HIGH, "How long a follower may lag before it leaves the in-sync replicas.", idle=True
@@ -85,33 +85,27 @@ class ReplicationTable:
 
 class ControllerTable:
     auto_leader_rebalance_enable = boolean(
-        True, HIGH, "Give leadership back to preferred replicas by itself.", idle=True
+        True, HIGH, "Give leadership back to preferred replicas by itself."
     )
     leader_imbalance_per_broker_percentage = integer(
         10,
         HIGH,
         "Share of a broker's partitions led elsewhere that starts a rebalance.",
-        idle=True,
     )
     leader_imbalance_check_interval_seconds = long(
-        300, HIGH, "How often the balance of leaders is looked at.", idle=True
+        300, HIGH, "How often the balance of leaders is looked at."
     )
     unclean_leader_election_enable = boolean(
         False,
         HIGH,
         "Let a replica that is not in sync lead, at the price of lost records.",
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     controlled_shutdown_max_retries = integer(
-        3, MEDIUM, "Attempts to hand over leadership before stopping.", idle=True
+        3, MEDIUM, "Attempts to hand over leadership before stopping."
     )
-    controlled_shutdown_retry_backoff_ms = long(
-        5000, MEDIUM, "Pause between those attempts.", idle=True
-    )
-    controlled_shutdown_enable = boolean(
-        True, MEDIUM, "Hand over leadership before stopping.", idle=True
-    )
+    controlled_shutdown_retry_backoff_ms = long(5000, MEDIUM, "Pause between those attempts.")
+    controlled_shutdown_enable = boolean(True, MEDIUM, "Hand over leadership before stopping.")
 
 
 class RequestTable:

@@ -134,6 +134,11 @@ class Settings(
             raise self.error(name, str(error)) from None
 
     @cached_property
+    def control_plane_listener(self) -> str:
+        """The listener that takes the controller's requests."""
+        return (self.control_plane_listener_name or self.inter_broker_listener).upper()
+
+    @cached_property
     def inter_broker_listener(self) -> str:
         """The name of the listener over which brokers speak with each other."""
         name = self.inter_broker_listener_name

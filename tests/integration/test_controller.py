@@ -1,82 +1,27 @@
 """Brokers as processes, steered by their controllers through kills and restarts."""
 
-import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TypeVar
 
-from controller.cluster import LeaderAndIsr, TopicPartition
-from controller.metadata_store import MetadataStore
-from controller.zookeeper import ZooKeeperClient
+from controller.cluster import TopicPartition
 from tests.support.broker import BrokerProcess, running_broker
+from tests.support.brokers_on_zookeeper import (
+    ask,
+    create,
+    on,
+    wait_for_controller,
+    wait_for_state,
+)
 from tests.support.zookeeper import zookeeper_connect
 
 __all__ = ["zookeeper_connect"]
 
-T = TypeVar("T")
-
-T0 = TopicPartition("t", 0)
 CONNECTING = re.compile(r"Connecting to zookeeper on (\S+)")
-WAIT_SECONDS = 60.0
-
-
-@asynccontextmanager
-async def store_at(connect: str) -> AsyncIterator[MetadataStore]:
-    client = ZooKeeperClient(connect)
-    await client.connect()
-    try:
-        yield MetadataStore(client)
-    finally:
-        await client.close()
-
-
-def ask(connect: str, question: Callable[[MetadataStore], Awaitable[T]]) -> T:
-    async def with_store() -> T:
-        async with store_at(connect) as store:
-            return await question(store)
-
-    return asyncio.run(with_store())
-
-
-def wait_for_state(
-    connect: str, condition: Callable[[LeaderAndIsr], bool], partition: TopicPartition = T0
-) -> LeaderAndIsr:
-    async def until_true(store: MetadataStore) -> LeaderAndIsr:
-        async with asyncio.timeout(WAIT_SECONDS):
-            while True:
-                state = (await store.partition_states([partition])).get(partition)
-                if state is not None and condition(state):
-                    return state
-                await asyncio.sleep(0.02)
-
-    return ask(connect, until_true)
-
-
-def wait_for_controller(connect: str, broker: int) -> None:
-    async def until_elected(store: MetadataStore) -> None:
-        async with asyncio.timeout(WAIT_SECONDS):
-            while await store.controller_id() != broker:
-                await asyncio.sleep(0.02)
-
-    ask(connect, until_elected)
-
-
-def create(connect: str, topic: str, *replicas: int) -> None:
-    ask(connect, lambda store: store.create_topic(topic, {0: replicas}))
 
 
 def zookeeper_of(broker: BrokerProcess) -> str:
     return broker.wait_for_line(CONNECTING).group(1)
-
-
-def on(connect: str, broker_id: int, session_timeout_ms: int = 18_000) -> dict[str, str]:
-    return {
-        "zookeeper.connect": connect,
-        "broker.id": str(broker_id),
-        "zookeeper.session.timeout.ms": str(session_timeout_ms),
-    }
 
 
 def test_metadata_survives_stop_and_kill_of_broker_and_zookeeper(tmp_path: Path) -> None:
