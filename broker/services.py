@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from broker.fetch_sessions import FetchSessions
 from broker.log_flusher import LogFlusher
 from broker.metadata_cache import MetadataCache
 from broker.replica_manager import ReplicaManager
@@ -34,6 +35,7 @@ class Services:
     topics: "TopicAdmin"
     topic_configs: "TopicConfigs"
     timers: TimingWheel
+    fetch_sessions: FetchSessions
     # Made after all the others, which it gives orders to; requests come when it is there.
     controller: "Controller" = field(init=False)
 
