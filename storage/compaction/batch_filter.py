@@ -13,13 +13,19 @@ from typing import NamedTuple
 
 from storage.compaction.job import LastRecord
 from storage.compaction.offset_map import OffsetMap
-from storage.compaction.record_spans import RecordSpan, open_batch, read_timestamp_delta
+from storage.compaction.record_spans import (
+    RecordSpan,
+    open_batch,
+    read_timestamp_delta,
+    with_timestamp_delta,
+)
 from storage.compaction.transactions import Transactions
 from storage.records.batches import Batch
 from storage.records.builder import build_empty_batch, seal_batch
 from storage.records.compression import compress
 from storage.records.layout import (
     BATCH_HEADER_SIZE,
+    KNOWN_ATTRIBUTES,
     LOG_APPEND_TIME_FLAG,
     LOG_OVERHEAD,
     MAGIC_2,
@@ -63,7 +69,8 @@ class BatchFilter:
             return self._keep_legacy(batch, keep_deletes)
         if header.is_control:
             self.records_read += header.record_count
-            if not self._transactions.is_marker_idle(batch) or keep_deletes:
+            is_idle = self._transactions.is_marker_idle(batch)
+            if header.record_count and (keep_deletes or not is_idle):
                 return _whole(batch, header.record_count)
             return self._keep_empty(header)
         if header.is_transactional and self._transactions.is_aborted(header):
@@ -161,14 +168,30 @@ def _whole(batch: Batch, record_count: int) -> KeptBatch:
 
 
 def _rebuild(header: BatchHeader, data: bytes, kept: list[RecordSpan]) -> KeptBatch:
-    """The batch with these records only, each as it was: base timestamp and offset stay."""
-    records = compress(header.codec, b"".join(_slices(data, kept)))
-    max_timestamp = header.max_timestamp
-    if not header.attributes & LOG_APPEND_TIME_FLAG:
-        latest_delta = max(read_timestamp_delta(data, span) for span in kept)
-        max_timestamp = max(header.base_timestamp + latest_delta, NO_TIMESTAMP)
+    """The batch with these records only. Its timestamps count from the first of them, as Kafka
+    has it; otherwise records stay as they are."""
+    is_append_time = header.attributes & LOG_APPEND_TIME_FLAG != 0
+    deltas = [read_timestamp_delta(data, span) for span in kept]
+    first_delta = deltas[0][0]
+    if is_append_time:
+        base_timestamp = max_timestamp = header.max_timestamp
+        is_moved = any(delta for delta, _, _ in deltas)
+    else:
+        base_timestamp = header.base_timestamp + first_delta
+        max_timestamp = max(header.base_timestamp + max(deltas)[0], NO_TIMESTAMP)
+        is_moved = first_delta != 0
+    if is_moved:
+        records = b"".join(
+            with_timestamp_delta(data, span, start, end, 0 if is_append_time else old - first_delta)
+            for span, (old, start, end) in zip(kept, deltas, strict=True)
+        )
+    else:
+        records = b"".join(_slices(data, kept))
+    records = compress(header.codec, records)
     rebuilt = header._replace(
         batch_length=BATCH_HEADER_SIZE - LOG_OVERHEAD + len(records),
+        attributes=header.attributes & KNOWN_ATTRIBUTES,
+        base_timestamp=base_timestamp,
         max_timestamp=max_timestamp,
         record_count=len(kept),
     )

@@ -8,7 +8,7 @@ from storage.records.batches import Batch
 from storage.records.compression import decompress
 from storage.records.errors import InvalidRecordError
 from storage.records.layout import BATCH_HEADER_SIZE
-from storage.records.varint import decode_folded_tail
+from storage.records.varint import decode_folded_tail, encode_varint
 
 # Start, end, offset delta, key, whether it has a value. A plain tuple, because there is one for
 # each record.
@@ -85,12 +85,22 @@ def _read_spans(data: bytes, count: int) -> list[RecordSpan]:  # noqa: C901
     return spans
 
 
-def read_timestamp_delta(data: bytes, span: RecordSpan) -> int:
-    """The timestamp of a record, as it is written: relative to its batch's base timestamp."""
+def read_timestamp_delta(data: bytes, span: RecordSpan) -> tuple[int, int, int]:
+    """The timestamp of a record, relative to its batch's base timestamp, and from where to where
+    it is written."""
     position = span[0]
     while data[position] > 0x7F:
         position += 1
-    number = data[position + 2]  # the end of the length and the attributes lie before it
+    start = position + 2  # the end of the length and the attributes lie before it
+    number = data[start]
+    end = start + 1
     if number > 0x7F:
-        number, _ = decode_folded_tail(data, position + 3, number)
-    return number >> 1 ^ -(number & 1)
+        number, end = decode_folded_tail(data, end, number)
+    return number >> 1 ^ -(number & 1), start, end
+
+
+def with_timestamp_delta(data: bytes, span: RecordSpan, start: int, end: int, delta: int) -> bytes:
+    """A record with another timestamp than the one that is written from `start` to `end`."""
+    # The attributes, one byte, lie between the length and the timestamp.
+    record = data[start - 1 : start] + encode_varint(delta) + data[end : span[1]]
+    return encode_varint(len(record)) + record

@@ -65,6 +65,9 @@ CODEC_MASK: Final = 0x07
 LOG_APPEND_TIME_FLAG: Final = 0x08
 TRANSACTIONAL_FLAG: Final = 0x10
 CONTROL_FLAG: Final = 0x20
+# What Kafka 2.5 knows; a batch that later releases have compacted may have another one, which
+# says that its base timestamp is the time to remove its tombstones.
+KNOWN_ATTRIBUTES: Final = 0x3F
 
 NO_TIMESTAMP: Final = -1
 NO_PRODUCER_ID: Final = -1

@@ -1,19 +1,17 @@
 """Logs written here are dumped, verified and served by Apache Kafka itself."""
 
-import json
 import shutil
 from typing import Final
 
 import pytest
-from kazoo.client import KazooClient
 
 from storage.append_info import ReadIsolation
-from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 from tests.fidelity.clients import Rdkafka, consume, offsets_for_timestamp
 from tests.fidelity.consumed import ConsumedRecord
 from tests.fidelity.dumped import parse_dump
 from tests.fidelity.our_logs import LAST_EPOCH, NOW, SMALL, OurDirectory
+from tests.fidelity.registered import register_topics
 from tests.fidelity.samples import FIRST_TIMESTAMP, Samples
 from tests.fidelity.test_open_fixtures import read_all
 from tests.support.apache_kafka import (
@@ -144,7 +142,7 @@ def served(
     directory = tmp_path_factory.mktemp("served")
     shutil.copytree(ours.path, directory / "data")
     with kafka.zookeeper(directory / "zookeeper") as zookeeper:
-        register_topics(zookeeper.connect, ours.configs)
+        register_topics(zookeeper.connect, ours.configs, LAST_EPOCH)
         settings = {"log.dirs": str(directory / "data"), "auto.create.topics.enable": "false"}
         broker = KafkaBroker(kafka, directory / "broker", zookeeper.connect, settings)
         try:
@@ -154,42 +152,6 @@ def served(
         finally:
             broker.kill()
     return served
-
-
-def register_topics(connect: str, configs: dict[str, LogConfig]) -> None:
-    """Write topics to ZooKeeper as a controller has left them: led by broker 0."""
-    client = KazooClient(connect)
-    client.start()
-    try:
-        for topic, config in configs.items():
-            znodes = {
-                f"/brokers/topics/{topic}": {"version": 1, "partitions": {"0": [0]}},
-                f"/brokers/topics/{topic}/partitions/0/state": {
-                    "version": 1,
-                    "controller_epoch": 1,
-                    "leader": 0,
-                    "leader_epoch": LAST_EPOCH,
-                    "isr": [0],
-                },
-                f"/config/topics/{topic}": {"version": 1, "config": topic_settings(config)},
-            }
-            for path, value in znodes.items():
-                client.create(path, json.dumps(value).encode(), makepath=True)
-    finally:
-        client.stop()
-        client.close()
-
-
-def topic_settings(config: LogConfig) -> dict[str, str]:
-    names = (
-        "compression_type",
-        "index_interval_bytes",
-        "message_format_version",
-        "message_timestamp_type",
-        "retention_ms",
-        "segment_bytes",
-    )
-    return {name.replace("_", "."): str(getattr(config, name)) for name in names}
 
 
 def write_more(bootstrap: str) -> None:
