@@ -1,130 +1,32 @@
-"""The same logs, compacted by Apache Kafka and by us, and by each what the other has compacted."""
+"""The same logs, compacted by Apache Kafka 2.5 and by us, and by each what the other has left."""
 
 import re
-import shutil
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from storage.append_info import ReadIsolation
 from storage.log_manager import LogManager
 from storage.records import Batch, Codec, TimestampType, iter_records
-from storage.records.record import Record
-from tests.fidelity.clients import consume
-from tests.fidelity.consumed import ReadTopic
-from tests.fidelity.dirty_logs import COMPACTED, LEADER_EPOCH, NOW, DirtyDirectory, new_writers
+from tests.fidelity.compacting import ISOLATIONS, ROUNDS, Compacted, both_rounds_with, segments_of
+from tests.fidelity.dirty_logs import COMPACTED, NOW
 from tests.fidelity.fixture_logs import batches_of
-from tests.fidelity.registered import register_topics
 from tests.fidelity.test_open_fixtures import producers_in, read_all
-from tests.support.apache_kafka import ApacheKafka, KafkaBroker, require_apache_kafka
+from tests.support.apache_kafka import require_apache_kafka
 
-ISOLATIONS: Final = {
-    "read_uncommitted": ReadIsolation.HIGH_WATERMARK,
-    "read_committed": ReadIsolation.COMMITTED,
-}
-PATIENCE_SECONDS: Final = 60.0
-POLL_SECONDS: Final = 0.1
-ROUNDS: Final = ("first", "second")
 TIMESTAMP_COMPLAINT: Final = re.compile(
     r"Found timestamp mismatch in :(.*)\n  Index timestamp: (\d+), log timestamp: -1\n"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    """What was left of the same logs, and what Kafka's clients read of those that Kafka had."""
-
-    ours: DirtyDirectory
-    kafkas: DirtyDirectory
-    consumed: dict[str, ReadTopic]
-    log_text: str
-
-
-@contextmanager
-def served_by_kafka(
-    kafka: ApacheKafka, zookeeper: str, directory: DirtyDirectory, home: Path
-) -> Iterator[KafkaBroker]:
-    settings = {"log.dirs": str(directory.path), "auto.create.topics.enable": "false"}
-    broker = KafkaBroker(kafka, home, zookeeper, settings)
-    try:
-        broker.start()
-        yield broker
-        broker.stop()
-    finally:
-        broker.kill()
-
-
-def compact_with_kafka(
-    kafka: ApacheKafka, zookeeper: str, directory: DirtyDirectory, home: Path
-) -> tuple[dict[str, ReadTopic], str]:
-    """Let Kafka compact all logs, each as far as it can be; returns what its clients then read,
-    and what it logged."""
-    before = directory.cleaned_offsets
-    with served_by_kafka(kafka, zookeeper, directory, home) as broker:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while left := directory.partitions - {
-            key for key, offset in directory.cleaned_offsets.items() if offset > before.get(key, 0)
-        }:
-            assert time.monotonic() < deadline, f"Kafka does not compact {left}: {broker.log_text}"
-            time.sleep(POLL_SECONDS)
-        consumed = {
-            isolation: consume(broker.bootstrap, directory.partitions, isolation=isolation)
-            for isolation in ISOLATIONS
-        }
-        return consumed, broker.log_text
-
-
-def compact_twice(kafka: ApacheKafka, home: Path) -> Iterator[Compacted]:
-    """First everybody compacts what we have written; then, with more written, what the other one
-    has left."""
-    one, other = DirtyDirectory(home / "one"), DirtyDirectory(home / "other")
-    writers = new_writers(one.logs)
-    one.write(writers)
-    one.set_ages()
-    shutil.copytree(one.path, other.path)
-    with kafka.zookeeper(home / "zookeeper") as zookeeper:
-        register_topics(zookeeper.connect, one.configs, LEADER_EPOCH)
-        one.compact()
-        result = compact_with_kafka(kafka, zookeeper.connect, other, home / "first-broker")
-        yield kept(Compacted(one, other, *result), home / ROUNDS[0])
-        twins = {topic: writer.fork() for topic, writer in writers.items()}
-        for directory, each in ((one, writers), (other, twins)):
-            directory.write(each)
-            directory.set_ages()
-        other.compact()
-        result = compact_with_kafka(kafka, zookeeper.connect, one, home / "second-broker")
-        yield kept(Compacted(other, one, *result), home / ROUNDS[1])
-
-
-def kept(compacted: Compacted, home: Path) -> Compacted:
-    """A copy, with the times of its files."""
-    copies = []
-    for directory, name in ((compacted.ours, "ours"), (compacted.kafkas, "kafkas")):
-        shutil.copytree(directory.path, home / name)
-        copies.append(DirtyDirectory(home / name))
-    return replace(compacted, ours=copies[0], kafkas=copies[1])
-
-
 @pytest.fixture(scope="module")
 def both_rounds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Compacted]:
-    home = tmp_path_factory.mktemp("compacted")
-    rounds = compact_twice(require_apache_kafka("2.5.1"), home)
-    return dict(zip(ROUNDS, rounds, strict=True))
+    return both_rounds_with("2.5.1", tmp_path_factory.mktemp("compacted"))
 
 
 @pytest.fixture(scope="module", params=ROUNDS)
 def compacted(both_rounds: dict[str, Compacted], request: pytest.FixtureRequest) -> Compacted:
     return both_rounds[request.param]
-
-
-def segments_of(directory: DirtyDirectory, topic: str) -> dict[str, list[Batch]]:
-    paths = sorted((directory.path / f"{topic}-0").glob("*.log"))
-    return {path.name: batches_of(path) for path in paths}
 
 
 def is_alike(ours: Batch, kafkas: Batch) -> bool:
@@ -138,12 +40,8 @@ def is_alike(ours: Batch, kafkas: Batch) -> bool:
     return (
         ours.header.codec is not Codec.NONE
         and header == kafkas.header
-        and records_in(ours) == records_in(kafkas)
+        and list(iter_records(ours)) == list(iter_records(kafkas))
     )
-
-
-def records_in(batch: Batch) -> list[Record]:
-    return list(iter_records(batch))
 
 
 def test_kafka_and_we_keep_the_same_batches(compacted: Compacted) -> None:
