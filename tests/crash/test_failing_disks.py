@@ -17,6 +17,8 @@ from tests.crash.killing import close_what_crashed, crash
 from tests.crash.model import Model
 from tests.crash.workload import CONFIG, CONFIGS, NOW, log_directories
 
+pytestmark = pytest.mark.usefixtures("forgetful_log")
+
 NEVER = 1 << 30
 KINDS = {
     "one error": Failure(0, errno.EIO, lasts=False),
