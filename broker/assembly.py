@@ -12,11 +12,16 @@ import time
 
 from broker import handlers
 from broker.background import BackgroundTasks
+from broker.configs.admin import ConfigAdmin
+from broker.configs.cleaner_settings import CleanerChanges
+from broker.configs.dynamic_settings import Reconfigurable
+from broker.configs.log_settings import LogSettings
+from broker.configs.service import DynamicConfiguration
+from broker.configs.thread_counts import ThreadCounts
 from broker.controlled_shutdown import ControlledShutdown
 from broker.controller_link import ControllerLink
 from broker.dispatch import Dispatcher
 from broker.errors import StartupError
-from broker.fetch_sessions import FetchSessions
 from broker.identity import Identity, establish_identity, record_identity
 from broker.log_cleaner import LogCleaner, cleaner_settings
 from broker.log_flusher import LogFlusher
@@ -68,14 +73,16 @@ class Assembly:
 
     async def start(self, zookeeper: EmbeddedZooKeeper | None) -> None:
         """Raises StartupError for whatever an operator can mend."""
-        sockets = self._bind()
         try:
             store = await self._connect_zookeeper(zookeeper)
             identity = await establish_identity(
                 self._settings, store, self._logs.live_directories, self._files
             )
+            configuration = DynamicConfiguration(self._settings, store, identity.broker_id)
+            await configuration.load()
             topic_configs = TopicConfigs(self._settings, store)
             await self._load_logs(store, topic_configs)
+            sockets = self._bind()
             info = await self._register(store, sockets, identity)
         except (BrokerRegisteredError, ZooKeeperError) as error:
             raise StartupError(str(error)) from error
@@ -93,13 +100,14 @@ class Assembly:
             flusher=self._flusher,
             topics=TopicAdmin(self._settings, store, self._metadata, timers),
             topic_configs=topic_configs,
+            configs=ConfigAdmin(identity.broker_id, configuration.settings, store, self._metadata),
             timers=timers,
-            fetch_sessions=FetchSessions(self._settings.max_incremental_fetch_session_cache_slots),
         )
         self._dispatcher.serve(services)
         await self._start_controller(store, info, services)
         self._hand_over = self._controlled_shutdown(store, services)
-        self._start_background()
+        cleaner = self._start_background()
+        await self._follow_configuration(configuration, services, cleaner)
         sockets.start_processing()
         self._stops.push_async_callback(sockets.stop, grace_seconds=STOP_GRACE_SECONDS)
         await wait_until_ready(self._metadata, services.replicas, identity.broker_id)
@@ -161,6 +169,8 @@ class Assembly:
     async def _load_logs(self, store: MetadataStore, topic_configs: TopicConfigs) -> None:
         logger.info("Loading logs.")
         started = time.monotonic()
+        self._logs.default_config = topic_configs.default
+        self._logs.set_threads(self._settings.num_recovery_threads_per_data_dir)
         await topic_configs.load(await store.topics())
         await asyncio.to_thread(self._logs.load, topic_configs.all_known())
         # Not before: closing marks the stop as clean, which only loading can find out.
@@ -222,7 +232,19 @@ class Assembly:
         self._stops.push_async_callback(link.close)
         return link
 
-    def _start_background(self) -> None:
+    async def _follow_configuration(
+        self, configuration: DynamicConfiguration, services: Services, cleaner: LogCleaner
+    ) -> None:
+        parts: list[Reconfigurable] = [
+            ThreadCounts({"num.recovery.threads.per.data.dir": self._logs.set_threads})
+        ]
+        if self._settings.log_cleaner_enable:
+            parts.append(CleanerChanges(cleaner))
+        logs = LogSettings(services.topic_configs, self._logs, services.controller)
+        await configuration.follow(logs, parts)
+        self._stops.push_async_callback(configuration.stop)
+
+    def _start_background(self) -> LogCleaner:
         settings, logs = self._settings, self._logs
         background = BackgroundTasks()
         background.every("log-flusher", settings.log_flush_scheduler_interval_ms, logs.flush_due)
@@ -255,3 +277,4 @@ class Assembly:
         if settings.log_cleaner_enable:
             cleaner.start()
             self._stops.push_async_callback(cleaner.stop)
+        return cleaner

@@ -77,6 +77,13 @@ class LogCleaner:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
 
+    async def reconfigure(self, settings: CleanerSettings) -> None:
+        """Go on with other settings; what is under way is begun anew."""
+        await self.stop()
+        self.settings = settings
+        self.workers = [CompactionWorker() for _ in range(settings.threads)]
+        self.start()
+
     async def _run(self, worker: CompactionWorker) -> None:
         try:
             while True:

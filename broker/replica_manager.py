@@ -35,7 +35,6 @@ class FetchSpec:
     offset: int
     max_bytes: int
     current_leader_epoch: int
-    log_start_offset: int = -1
 
 
 @dataclass(slots=True)

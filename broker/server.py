@@ -88,7 +88,7 @@ class BrokerServer:
         """Bring everything up, in Kafka's order; what fails on the way is told in one line."""
         logger.info("starting")
         self.state = BrokerState.STARTING
-        self._name_idle_settings()
+        self._tell_of_odd_settings()
         try:
             await self._start_parts()
         except (EmbeddedZooKeeperError, StorageError) as error:
@@ -165,7 +165,13 @@ class BrokerServer:
             ) from error
         return zookeeper
 
-    def _name_idle_settings(self) -> None:
-        names = self._settings.without_effect
-        if names:
-            logger.info("Recognised, but without effect so far: %s", ", ".join(names))
+    def _tell_of_odd_settings(self) -> None:
+        settings = self._settings
+        for warning in settings.warnings():
+            logger.warning("%s", warning)
+        if settings.ignored_environment:
+            names = ", ".join(settings.ignored_environment)
+            logger.info("Variables of the environment that are no settings: %s", names)
+        if settings.without_effect:
+            names = ", ".join(settings.without_effect)
+            logger.info("Recognised, but without effect so far: %s", names)

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from broker.fetch_sessions import FetchSessions
 from broker.log_flusher import LogFlusher
 from broker.metadata_cache import MetadataCache
 from broker.replica_manager import ReplicaManager
@@ -13,6 +12,7 @@ from controller.cluster import BrokerInfo
 from network.protocol import ErrorCode
 
 if TYPE_CHECKING:
+    from broker.configs.admin import ConfigAdmin
     from broker.topic_admin import TopicAdmin
     from broker.topic_configs import TopicConfigs
     from controller.controller import Controller
@@ -34,8 +34,8 @@ class Services:
     flusher: LogFlusher
     topics: "TopicAdmin"
     topic_configs: "TopicConfigs"
+    configs: "ConfigAdmin"
     timers: TimingWheel
-    fetch_sessions: FetchSessions
     # Made after all the others, which it gives orders to; requests come when it is there.
     controller: "Controller" = field(init=False)
 

@@ -269,6 +269,27 @@ class MetadataStore:
             except NodeExistsError:
                 await self.client.set(path, data)
 
+    async def configs(self, kind: str) -> dict[str, dict[str, str]]:
+        """Everything of a kind that has settings; those of a user's clients by user/clients/id."""
+        names = sorted(await self._children(znodes.config(kind, "").rstrip("/")))
+        if kind == znodes.USER_CONFIGS:
+            below = [f"{name}/{znodes.CLIENT_CONFIGS}" for name in names]
+            found = await asyncio.gather(
+                *(self._children(znodes.config(kind, path)) for path in below)
+            )
+            names += [
+                f"{path}/{name}"
+                for path, children in zip(below, found, strict=True)
+                for name in sorted(children)
+            ]
+        settings = await asyncio.gather(*(self.config(kind, name) for name in names))
+        return dict(zip(names, settings, strict=True))
+
+    async def change_config(self, kind: str, name: str, settings: Mapping[str, str]) -> None:
+        """Write the settings of something, and have every broker read them."""
+        await self.set_config(kind, name, settings)
+        await self.announce_config_change(kind, name)
+
     async def announce_config_change(self, kind: str, name: str) -> None:
         data = znodes.encode_config_change(f"{kind}/{name}")
         await self.client.create(znodes.CONFIG_CHANGE_PREFIX, data, sequential=True)

@@ -40,6 +40,8 @@ TOPIC_CONFIGS: Final = "topics"
 CLIENT_CONFIGS: Final = "clients"
 USER_CONFIGS: Final = "users"
 BROKER_CONFIGS: Final = "brokers"
+CONFIG_KINDS: Final = (TOPIC_CONFIGS, CLIENT_CONFIGS, USER_CONFIGS, BROKER_CONFIGS)
+DEFAULT_ENTITY: Final = "<default>"
 
 # What a broker makes sure of before anything else, in the order in which Kafka creates it.
 PERSISTENT_PATHS: Final = (
@@ -52,7 +54,7 @@ PERSISTENT_PATHS: Final = (
     ISR_CHANGES,
     PRODUCER_ID_BLOCK,
     LOG_DIR_EVENTS,
-    *(f"/config/{kind}" for kind in (TOPIC_CONFIGS, CLIENT_CONFIGS, USER_CONFIGS, BROKER_CONFIGS)),
+    *(f"/config/{kind}" for kind in CONFIG_KINDS),
 )
 
 _ISR_CHANGE_VERSION: Final = 1
@@ -249,6 +251,22 @@ def decode_config(path: str, data: bytes) -> dict[str, str]:
 
 def encode_config_change(entity_path: str) -> bytes:
     return _encode({"version": 2, "entity_path": entity_path})
+
+
+def decode_config_change(path: str, data: bytes) -> tuple[str, str]:
+    """The kind and the name of what has changed; version 1 spoke of topics and clients only."""
+    content = _decode(path, data)
+    try:
+        match content["version"]:
+            case 1 if content["entity_type"] in (TOPIC_CONFIGS, CLIENT_CONFIGS):
+                return content["entity_type"], content["entity_name"]
+            case 2:
+                kind, slash, name = content["entity_path"].partition("/")
+                if slash and kind in CONFIG_KINDS:
+                    return kind, name
+    except (KeyError, TypeError, AttributeError):
+        pass
+    raise MalformedNodeError(f"{path}: no change of a setting: {data!r}")
 
 
 # -- requests and notices --------------------------------------------------------------------

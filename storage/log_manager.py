@@ -92,6 +92,10 @@ class LogManager:
             directories, self.environment.files, self._directory_failed
         )
 
+    def set_threads(self, per_directory: int) -> None:
+        """How many threads load the logs of a directory, and flush them at the end."""
+        self._threads = per_directory
+
     @property
     def live_directories(self) -> list[Path]:
         return [directory.path for directory in self.directories]

@@ -84,6 +84,22 @@ def _check_listeners(settings: "Settings") -> None:
         )
 
 
+def odd_listeners(settings: "Settings") -> list[str]:
+    """Advertised addresses that are right, but of no use to the clients that listeners invite."""
+    bound = {listener.name: listener.host for listener in settings.bound_listeners}
+    return [
+        f"advertised.listeners: {listener}: clients on other machines are sent to themselves,"
+        f" though {listener.name} listens on {bound[listener.name] or 'all interfaces'};"
+        " advertise an address that they reach"
+        for listener in settings.published_listeners
+        if _is_loopback(listener.host) and not _is_loopback(bound[listener.name])
+    ]
+
+
+def _is_loopback(host: str) -> bool:
+    return host.lower() == "localhost" or host == "::1" or host.startswith("127.")
+
+
 def _check_inter_broker(settings: "Settings", published: list[str]) -> None:
     by_name = "inter.broker.listener.name"
     by_protocol = "security.inter.broker.protocol"

@@ -167,6 +167,32 @@ def declarations(owner: type) -> list[Setting[Any]]:
     return list(found.values())
 
 
+def to_text(value: Any) -> str | None:
+    """A value as Kafka writes it; `parse` reads it back. None is what is not set, or a secret."""
+    if value is None or isinstance(value, Password):
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _java_double(value)
+    if isinstance(value, tuple | list):
+        return ",".join(value)
+    return str(value)
+
+
+def _java_double(value: float) -> str:
+    """Java goes over to exponents earlier than Python, and writes them in another way."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    mantissa, _, exponent = f"{value!r}".partition("e")
+    if not exponent:
+        digits, _, exponent = f"{value:.16e}".partition("e")
+        mantissa = digits.rstrip("0")
+    if "." not in mantissa or mantissa.endswith("."):
+        mantissa = f"{mantissa.rstrip('.')}.0"
+    return f"{mantissa}E{int(exponent)}"
+
+
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|Infinity)", re.ASCII)
 

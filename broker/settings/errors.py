@@ -13,5 +13,13 @@ class SettingsError(StartupError):
         super().__init__(f"{name}: {shown}{why}{place}")
 
 
+class UnknownSettingError(SettingsError):
+    """There is no such setting."""
+
+
+class ConflictingSettingsError(SettingsError):
+    """Values that are right by themselves, but not together."""
+
+
 def _one_line(value: str) -> str:
     return value if value.isprintable() and value else repr(value)

@@ -20,7 +20,7 @@ from broker.settings.kinds import (
 
 RECORD_OVERHEAD_V0 = 14  # the smallest message of the oldest format: no segment may be smaller
 
-DEFAULT_LOG_DIR = "data/logs"
+DEFAULT_LOG_DIR = "/tmp/kafka-logs"
 
 COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 

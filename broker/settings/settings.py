@@ -1,16 +1,16 @@
-"""All settings of a running broker: typed, checked, frozen.
+"""All settings of a running broker: typed, checked, frozen for those who read them.
 
 `Settings` puts the tables together; `load_settings` fills it from the file, the environment and
 the command line. Values that Kafka derives from several settings are properties here.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from broker.settings.checks import check_together
+from broker.settings.checks import check_together, odd_listeners
 from broker.settings.cluster_table import (
     ControllerTable,
     MetricsTable,
@@ -25,7 +25,7 @@ from broker.settings.listeners import Listener, parse_listeners, parse_protocol_
 from broker.settings.log_table import CleanerTable, LogTable
 from broker.settings.security_table import SaslTable, SecretsTable, TlsTable
 from broker.settings.server_table import NetworkTable, ServerTable, ZooKeeperTable
-from broker.settings.sources import Collected, Given, Source, collect
+from broker.settings.sources import Collected, Given, Source, closest_name, collect
 
 T = TypeVar("T")
 
@@ -56,6 +56,7 @@ class Settings(
 
     def __init__(self, collected: Collected, home: Path) -> None:
         self.__dict__["given"] = dict(collected.given)
+        self.__dict__["unknown"] = dict(collected.unknown)
         self.__dict__["ignored_environment"] = collected.ignored_environment
         self.__dict__["home"] = home
         for name, given in collected.given.items():
@@ -67,11 +68,28 @@ class Settings(
         check_together(self)
 
     given: Mapping[str, Given]
+    unknown: Mapping[str, Given]
     ignored_environment: tuple[str, ...]
     home: Path
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"settings are frozen; {name} cannot be set")
+
+    def adopt(self, other: "Settings") -> None:
+        """Take over all values of another, for everybody who holds this one: how a change at run
+        time becomes known. What is not dynamic stays the same by the rules of `dynamic.py`."""
+        self.__dict__.clear()
+        self.__dict__.update(other.__dict__)
+
+    def snapshot(self) -> "Settings":
+        """What holds now, whatever is adopted later."""
+        copy = object.__new__(Settings)
+        copy.__dict__.update(self.__dict__)
+        return copy
+
+    def with_given(self, given: Mapping[str, Given]) -> "Settings":
+        """The same broker with other values; raises SettingsError where they do not fit."""
+        return Settings(Collected(given, self.unknown, self.ignored_environment), self.home)
 
     def __getitem__(self, name: str) -> Any:
         return getattr(self, BROKER_SETTINGS[name].attribute)
@@ -85,6 +103,16 @@ class Settings(
     def source_of(self, name: str) -> Source:
         given = self.given.get(name)
         return given.source if given is not None else Source.DEFAULT
+
+    def warnings(self) -> list[str]:
+        """What an operator may not have meant, one line each."""
+        return [*self._unknown_names(), *odd_listeners(self)]
+
+    def _unknown_names(self) -> Iterator[str]:
+        for name, given in sorted(self.unknown.items()):
+            close = closest_name(name, BROKER_SETTINGS)
+            meant = f"; did you mean {close}?" if close else ""
+            yield f"{name}: unknown setting, ignored{meant} ({given.origin})"
 
     @cached_property
     def without_effect(self) -> tuple[str, ...]:

@@ -22,10 +22,14 @@ _PASSED_ON_NAMES = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
 
 
 class Source(Enum):
+    """Where a value comes from, the weaker first."""
+
     DEFAULT = "default"
     FILE = "file"
     ENVIRONMENT = "environment"
     OVERRIDE = "override"
+    DYNAMIC_DEFAULT = "default of the cluster in ZooKeeper"
+    DYNAMIC_BROKER = "this broker's in ZooKeeper"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +43,10 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """The winning text of each setting, and the environment's names that are none."""
+    """The winning text of each setting, and the names that are none."""
 
     given: Mapping[str, Given]
+    unknown: Mapping[str, Given]
     ignored_environment: tuple[str, ...]
 
 
@@ -59,14 +64,19 @@ def collect(
     names = frozenset(known)
     given: dict[str, Given] = {}
     if file is not None:
-        given.update(_from_file(file, names))
+        given.update(_from_file(file))
     from_environment, ignored = _from_environment(environment, names)
     given.update(from_environment)
-    given.update(_from_overrides(overrides, names))
-    return Collected(given, ignored)
+    given.update(_from_overrides(overrides))
+    unknown = {
+        name: one for name, one in given.items() if name not in names and not is_passed_on(name)
+    }
+    return Collected(
+        {name: one for name, one in given.items() if name not in unknown}, unknown, ignored
+    )
 
 
-def _from_file(file: Path, known: frozenset[str]) -> dict[str, Given]:
+def _from_file(file: Path) -> dict[str, Given]:
     try:
         properties = parse_properties(decode_properties(file.read_bytes()))
     except OSError as error:
@@ -77,19 +87,17 @@ def _from_file(file: Path, known: frozenset[str]) -> dict[str, Given]:
     given: dict[str, Given] = {}
     for entry in properties:
         origin = f"{_short(file)}, line {entry.line}"
-        _check_name(entry.name, known, origin)
         given[entry.name] = Given(entry.value, Source.FILE, origin)
     return given
 
 
-def _from_overrides(overrides: Iterable[str], known: frozenset[str]) -> dict[str, Given]:
+def _from_overrides(overrides: Iterable[str]) -> dict[str, Given]:
     given: dict[str, Given] = {}
     for override in overrides:
         name, equals, value = override.partition("=")
         name = name.strip()
         if not equals or not name:
             raise SettingsError("--override", override, "use the form --override setting=value")
-        _check_name(name, known, "--override")
         given[name] = Given(value, Source.OVERRIDE, "--override")
     return given
 
@@ -122,14 +130,11 @@ def environment_to_name(variable: str) -> str:
     return _SEPARATORS.sub(lambda run: _PLAIN_SEPARATORS.get(run.group(), run.group()), body)
 
 
-def _check_name(name: str, known: frozenset[str], origin: str) -> None:
-    if name in known or is_passed_on(name):
-        return
-    import difflib  # needed on the way to an error only
+def closest_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name that a mistyped one was probably meant to be."""
+    import difflib  # needed where something is wrong only
 
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    way_out = f"did you mean {close[0]}?" if close else "remove it"
-    raise SettingsError(name, None, f"unknown setting; {way_out}", origin)
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.5)), None)
 
 
 def _short(file: Path) -> str:

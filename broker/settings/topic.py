@@ -18,17 +18,21 @@ from broker.settings.definition import (
     declarations,
     one_of,
 )
-from broker.settings.errors import SettingsError
+from broker.settings.errors import (
+    ConflictingSettingsError,
+    SettingsError,
+    UnknownSettingError,
+)
 from broker.settings.log_table import COMPRESSION_TYPES
 from broker.settings.settings import Settings
 
 T = TypeVar("T")
 
-_REPLICA = re.compile(r"[0-9]+:[0-9]+")
+_REPLICA = re.compile(r"([0-9]+:[0-9]+)?")
 
 _THROTTLED_REPLICAS = Constraint(
     "* or a list of partition:broker",
-    lambda entries: entries == ("*",) or all(_REPLICA.fullmatch(entry) for entry in entries),
+    lambda entries: entries[:1] == ("*",) or all(_REPLICA.fullmatch(entry) for entry in entries),
 )
 
 
@@ -126,7 +130,7 @@ class TopicSettings:
         """Raises SettingsError for an unknown name or a wrong value among the overrides."""
         unknown = next((name for name in overrides if name not in TOPIC_SETTINGS), None)
         if unknown is not None:
-            raise SettingsError(unknown, None, "unknown topic setting")
+            raise UnknownSettingError(unknown, None, "unknown topic setting")
         values = self.__dict__
         values["overrides"] = dict(overrides)
         for name, setting in TOPIC_SETTINGS.items():
@@ -135,7 +139,7 @@ class TopicSettings:
                 setting.fallback(broker) if text is None else _parse(setting, text)
             )
         if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
-            raise SettingsError(
+            raise ConflictingSettingsError(
                 "min.compaction.lag.ms",
                 str(self.min_compaction_lag_ms),
                 f"must not exceed max.compaction.lag.ms, {self.max_compaction_lag_ms}",

@@ -168,7 +168,7 @@ def translated(error: BaseException, path: str) -> ZooKeeperError:
 
 
 def to_stat(stat: Any) -> Stat:
-    return Stat(stat.czxid, stat.version, stat.ephemeralOwner)
+    return Stat(stat.czxid, stat.version, stat.ephemeralOwner, stat.ctime)
 
 
 def commit(kazoo: Any, operations: Sequence[tuple[str, Operation]]) -> Any:

@@ -49,6 +49,7 @@ class Stat(NamedTuple):
     czxid: int
     version: int
     ephemeral_owner: int
+    created_ms: int
 
 
 class Node(NamedTuple):

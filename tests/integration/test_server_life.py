@@ -105,7 +105,6 @@ def test_directory_of_a_running_broker_is_told_in_one_line(broker: BrokerProcess
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
-        ("num.io.thread", "3", r"num\.io\.thread: unknown setting; did you mean num\.io\.threads"),
         ("num.io.threads", "few", r"num\.io\.threads: few: must be a whole number"),
         ("listeners", "PLAINTEXT:9092", r"listeners: PLAINTEXT:9092: "),
         ("listeners", "SASL_SSL://127.0.0.1:0,PLAINTEXT://127.0.0.1:0", r"only PLAINTEXT"),

@@ -150,8 +150,8 @@ def test_the_flush_and_connection_times_fall_back() -> None:
     assert settings_with().effective_zookeeper_connection_timeout_ms == 18000
 
 
-def test_log_dirs_win_over_log_dir_and_the_default_lies_in_the_home(tmp_path: Path) -> None:
-    assert settings_with(home=tmp_path).log_directories == (tmp_path / "data/logs",)
+def test_log_dirs_win_over_log_dir_and_the_default_is_kafkas(tmp_path: Path) -> None:
+    assert settings_with(home=tmp_path).log_directories == (Path("/tmp/kafka-logs"),)
     both = settings_with("log.dir=/a", "log.dirs=/b, /c,", home=tmp_path)
     assert both.log_directories == (Path("/b"), Path("/c"))
     assert settings_with("log.dir=/a", home=tmp_path).log_directories == (Path("/a"),)
@@ -199,6 +199,34 @@ def test_host_and_port_stand_in_for_listeners() -> None:
 def test_unadvertised_listeners_are_published_as_they_are() -> None:
     settings = settings_with("listeners=PLAINTEXT://127.0.0.1:0")
     assert settings.published_listeners == settings.bound_listeners
+
+
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        (("listeners=PLAINTEXT://:9092", "advertised.listeners=PLAINTEXT://localhost:9092"), 1),
+        (("listeners=PLAINTEXT://0.0.0.0:1", "advertised.listeners=PLAINTEXT://127.0.0.1:1"), 1),
+        (("listeners=PLAINTEXT://10.0.0.1:1", "advertised.listeners=PLAINTEXT://[::1]:1"), 1),
+        (("listeners=PLAINTEXT://127.0.0.1:1",), 0),
+        (("listeners=PLAINTEXT://:1", "advertised.listeners=PLAINTEXT://example.org:1"), 0),
+    ],
+)
+def test_clients_that_would_be_sent_to_themselves_are_worth_a_warning(
+    overrides: tuple[str, ...], told: int
+) -> None:
+    warnings = settings_with(*overrides).warnings()
+    assert [line.partition(": ")[0] for line in warnings] == ["advertised.listeners"] * told
+
+
+def test_a_change_is_seen_by_everybody_who_holds_the_settings() -> None:
+    settings = settings_with("num.io.threads=2", "listeners=PLAINTEXT://h:1")
+    before = settings.snapshot()
+    assert settings.bound_listeners[0].host == "h"
+    settings.adopt(settings_with("num.io.threads=3", "listeners=PLAINTEXT://i:1"))
+    assert settings.num_io_threads == 3
+    assert settings.bound_listeners[0].host == "i"
+    assert settings.num_network_threads == 3
+    assert (before.num_io_threads, before.bound_listeners[0].host) == (2, "h")
 
 
 def test_settings_without_effect_are_told_when_given() -> None:

@@ -79,20 +79,17 @@ def test_an_override_of_another_form_is_refused(override: str) -> None:
         load_settings(None, [override], {})
 
 
-def test_an_unknown_setting_is_refused_with_the_closest_name_and_the_place(
+def test_an_unknown_setting_is_warned_of_with_the_closest_name_and_the_place(
     tmp_path: Path,
 ) -> None:
     file = write(tmp_path, "# first\n\nnum.io.thread=2\n")
-    with pytest.raises(SettingsError) as caught:
-        load_settings(file, environment={})
-    assert str(caught.value) == (
-        f"num.io.thread: unknown setting; did you mean num.io.threads? ({file}, line 3)"
-    )
-
-
-def test_an_unknown_setting_unlike_any_other_is_to_be_removed() -> None:
-    with pytest.raises(SettingsError, match=r"^zzzz: unknown setting; remove it"):
-        load_settings(None, ["zzzz=1"], {})
+    settings = load_settings(file, ["zzzz=1"], {})
+    assert settings.warnings() == [
+        f"num.io.thread: unknown setting, ignored; did you mean num.io.threads? ({file}, line 3)",
+        "zzzz: unknown setting, ignored (--override)",
+    ]
+    assert settings.num_io_threads == 8
+    assert "zzzz" not in settings.given
 
 
 @pytest.mark.parametrize(

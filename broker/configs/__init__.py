@@ -1,0 +1,1 @@
+"""Configuration that changes while the broker runs: followed, described, altered, applied."""
