@@ -46,6 +46,18 @@ def run_broker(parsed: argparse.Namespace) -> int:
     return run(settings)
 
 
+def run_config(parsed: argparse.Namespace) -> int:
+    from broker import config_command
+    from broker.settings import load_settings
+
+    if parsed.markdown:
+        config_command.write(config_command.markdown())
+        return 0
+    home = _home()
+    settings = load_settings(parsed.file or _default_file(home), parsed.override, home=home)
+    return config_command.run(parsed, settings)
+
+
 def run_analyze(parsed: argparse.Namespace) -> int:
     import tempfile
 
@@ -95,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add_broker(commands.add_parser("broker", help="run a broker in the foreground"))
+    _add_config(commands.add_parser("config", help="show the settings and what they are now"))
     _add_analyze(commands.add_parser("analyze", help="count what log directories hold"))
     add_dump_log_arguments(commands.add_parser("dump-log", help="show what files of logs hold"))
     return parser
@@ -112,13 +125,7 @@ def _add_broker(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "file", metavar="FILE", nargs="?", type=Path, help="properties file with settings"
     )
-    command.add_argument(
-        "--override",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="set one setting; may be given many times",
-    )
+    _add_override(command)
     command.add_argument(
         "--log-level",
         metavar="LEVEL",
@@ -127,6 +134,33 @@ def _add_broker(command: argparse.ArgumentParser) -> None:
         help=f"{', '.join(LEVELS)}; default: $BARNABAS_LOG_LEVEL, else INFO",
     )
     command.set_defaults(run=run_broker)
+
+
+def _add_config(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Show every setting with its type, default and current value, as a broker started with the"
+        " same FILE, environment and overrides would have them; or all that is known of the NAMEs."
+        " Passwords are hidden."
+    )
+    command.add_argument(
+        "names", metavar="NAME", nargs="*", help="settings to explain, of the broker or of topics"
+    )
+    command.add_argument("--file", metavar="FILE", type=Path, help="properties file with settings")
+    _add_override(command)
+    command.add_argument(
+        "--markdown", action="store_true", help="write docs/configuration.md to standard output"
+    )
+    command.set_defaults(run=run_config)
+
+
+def _add_override(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--override",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="set one setting; may be given many times",
+    )
 
 
 def _add_analyze(command: argparse.ArgumentParser) -> None:

@@ -24,7 +24,6 @@ class ReplicationTable:
         "Replicas in sync that a write with acks=all needs.",
         check=at_least(1),
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     controller_socket_timeout_ms = integer(
         30000, MEDIUM, "How long the controller waits for a broker's answer."
@@ -69,7 +68,7 @@ class ReplicationTable:
         idle=True,
     )
     replica_high_watermark_checkpoint_interval_ms = long(
-        5000, HIGH, "How often high watermarks are written down.", idle=True
+        5000, HIGH, "How often high watermarks are written down."
     )
     replica_selector_class = string(
         None, MEDIUM, "Class that picks the replica a consumer reads from.", idle=True

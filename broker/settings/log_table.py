@@ -40,47 +40,40 @@ class LogTable:
         HIGH,
         "Age at which a segment is closed; before log.roll.hours.",
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     log_roll_hours = integer(
-        24 * 7, HIGH, "Age in hours at which a segment is closed.", check=at_least(1), idle=True
+        24 * 7, HIGH, "Age in hours at which a segment is closed.", check=at_least(1)
     )
     log_roll_jitter_ms = long(
         None,
         HIGH,
         "Random share taken off the roll time; before log.roll.jitter.hours.",
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     log_roll_jitter_hours = integer(
-        0, HIGH, "Random share taken off the roll time, in hours.", check=at_least(0), idle=True
+        0, HIGH, "Random share taken off the roll time, in hours.", check=at_least(0)
     )
     log_retention_ms = long(
         None,
         HIGH,
         "Age at which a segment is deleted, before the minutes and hours; -1: never.",
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     log_retention_minutes = integer(
-        None, HIGH, "Age in minutes at which a segment is deleted; before the hours.", idle=True
+        None, HIGH, "Age in minutes at which a segment is deleted; before the hours."
     )
-    log_retention_hours = integer(
-        24 * 7, HIGH, "Age in hours at which a segment is deleted.", idle=True
-    )
+    log_retention_hours = integer(24 * 7, HIGH, "Age in hours at which a segment is deleted.")
     log_retention_bytes = long(
         -1,
         HIGH,
         "Size of a partition above which its oldest segments go; -1: no limit.",
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     log_retention_check_interval_ms = long(
         5 * 60 * 1000,
         MEDIUM,
         "How often segments are looked through for deletion.",
         check=at_least(1),
-        idle=True,
     )
     log_cleanup_policy = words(
         ("delete",),
@@ -88,7 +81,6 @@ class LogTable:
         "What becomes of old segments: delete, compact, or both.",
         check=all_of("compact", "delete"),
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     log_index_size_max_bytes = integer(
         10 * 1024 * 1024,
@@ -110,7 +102,6 @@ class LogTable:
         "Records appended to a log before it is forced to disk.",
         check=at_least(1),
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     log_segment_delete_delay_ms = long(
         60000,
@@ -118,38 +109,33 @@ class LogTable:
         "Time between a segment's removal from the log and from the disk.",
         check=at_least(0),
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     log_flush_scheduler_interval_ms = long(
-        LONG_MAX, HIGH, "How often logs are looked through for a due flush.", idle=True
+        LONG_MAX, HIGH, "How often logs are looked through for a due flush."
     )
     log_flush_interval_ms = long(
         None,
         HIGH,
         "Age of unflushed records that forces a flush; the scheduler's when absent.",
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     log_flush_offset_checkpoint_interval_ms = integer(
         60000,
         HIGH,
         "How often the recovery points are written down.",
         check=at_least(0),
-        idle=True,
     )
     log_flush_start_offset_checkpoint_interval_ms = integer(
         60000,
         HIGH,
         "How often the logs' start offsets are written down.",
         check=at_least(0),
-        idle=True,
     )
     log_preallocate = boolean(
         False,
         MEDIUM,
         "Reserve a segment's whole size when it is created.",
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     num_recovery_threads_per_data_dir = integer(
         1,
@@ -157,14 +143,12 @@ class LogTable:
         "Threads per directory that load logs at start and flush them at stop.",
         check=at_least(1),
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     log_message_format_version = string(
         LATEST_RELEASE,
         MEDIUM,
         "Kafka release whose message format the logs hold.",
         check=KAFKA_RELEASE,
-        idle=True,
     )
     log_message_timestamp_type = string(
         "CreateTime",
@@ -178,14 +162,12 @@ class LogTable:
         MEDIUM,
         "How far a producer's timestamp may lie from the broker's clock.",
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     log_message_downconversion_enable = boolean(
         True,
         LOW,
         "Convert messages for consumers that know only older formats.",
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     compression_type = string(
         "producer",
@@ -193,28 +175,25 @@ class LogTable:
         "Codec in which batches are stored; producer keeps the one they came in.",
         check=one_of(*COMPRESSION_TYPES, fold_case=True),
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
 
 
 class CleanerTable:
-    log_cleaner_enable = boolean(True, MEDIUM, "Run the compaction of logs.", idle=True)
+    log_cleaner_enable = boolean(True, MEDIUM, "Run the compaction of logs.")
     log_cleaner_threads = integer(
-        1, MEDIUM, "Compactions at a time.", check=at_least(0), dynamic=CLUSTER_WIDE, idle=True
+        1, MEDIUM, "Compactions at a time.", check=at_least(0), dynamic=CLUSTER_WIDE
     )
     log_cleaner_io_max_bytes_per_second = double(
         sys.float_info.max,
         MEDIUM,
         "Bytes per second that compaction may read and write.",
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     log_cleaner_dedupe_buffer_size = long(
         128 * 1024 * 1024,
         MEDIUM,
         "Memory for the keys seen, over all cleaner threads.",
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     log_cleaner_io_buffer_size = integer(
         512 * 1024,
@@ -222,10 +201,9 @@ class CleanerTable:
         "Memory for reading and writing, over all cleaner threads.",
         check=at_least(0),
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     log_cleaner_io_buffer_load_factor = double(
-        0.9, MEDIUM, "How full the memory for keys may get.", dynamic=CLUSTER_WIDE, idle=True
+        0.9, MEDIUM, "How full the memory for keys may get.", dynamic=CLUSTER_WIDE
     )
     log_cleaner_backoff_ms = long(
         15 * 1000,
@@ -233,33 +211,28 @@ class CleanerTable:
         "Pause when there is nothing to compact.",
         check=at_least(0),
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     log_cleaner_min_cleanable_ratio = double(
         0.5,
         MEDIUM,
         "Share of a log that must be uncompacted before it is worth the work.",
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     log_cleaner_delete_retention_ms = long(
         24 * 60 * 60 * 1000,
         MEDIUM,
         "How long deletion markers stay in a compacted log.",
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     log_cleaner_min_compaction_lag_ms = long(
         0,
         MEDIUM,
         "Age below which a record is not compacted away.",
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     log_cleaner_max_compaction_lag_ms = long(
         LONG_MAX,
         MEDIUM,
         "Age at which a record must have been through compaction.",
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )

@@ -180,20 +180,20 @@ class SecretsTable:
         60 * 60 * 1000, LOW, "How often expired tokens are removed.", check=at_least(1), idle=True
     )
     password_encoder_secret = password(
-        MEDIUM, "Secret with which passwords in ZooKeeper are encoded.", idle=True
+        MEDIUM, "Secret with which passwords in ZooKeeper are encoded."
     )
     password_encoder_old_secret = password(
-        MEDIUM, "The secret before the current one, for the change-over.", idle=True
+        MEDIUM, "The secret before the current one, for the change-over."
     )
     password_encoder_keyfactory_algorithm = string(
-        None, LOW, "Key derivation for encoding passwords.", idle=True
+        None, LOW, "Key derivation for encoding passwords."
     )
     password_encoder_cipher_algorithm = string(
-        "AES/CBC/PKCS5Padding", LOW, "Cipher for encoding passwords.", idle=True
+        "AES/CBC/PKCS5Padding", LOW, "Cipher for encoding passwords."
     )
     password_encoder_key_length = integer(
-        128, LOW, "Key length for encoding passwords, in bits.", check=at_least(8), idle=True
+        128, LOW, "Key length for encoding passwords, in bits.", check=at_least(8)
     )
     password_encoder_iterations = integer(
-        4096, LOW, "Rounds of the key derivation.", check=at_least(1024), idle=True
+        4096, LOW, "Rounds of the key derivation.", check=at_least(1024)
     )

@@ -41,7 +41,6 @@ class ZooKeeperTable:
         HIGH,
         "Requests sent to ZooKeeper without an answer before the client waits.",
         check=at_least(1),
-        idle=True,
     )
     zookeeper_ssl_client_enable = boolean(False, MEDIUM, "Speak TLS with ZooKeeper.", idle=True)
     zookeeper_client_cnxn_socket = string(
@@ -91,7 +90,7 @@ class ZooKeeperTable:
 
 class ServerTable:
     broker_id_generation_enable = boolean(
-        True, MEDIUM, "Let ZooKeeper hand out an id where broker.id is not set.", idle=True
+        True, MEDIUM, "Let ZooKeeper hand out an id where broker.id is not set."
     )
     reserved_broker_max_id = integer(
         1000,
@@ -153,7 +152,7 @@ class ServerTable:
     auto_create_topics_enable = boolean(
         True, HIGH, "Create a topic when a client first asks for it."
     )
-    delete_topic_enable = boolean(True, HIGH, "Allow topics to be deleted.", idle=True)
+    delete_topic_enable = boolean(True, HIGH, "Allow topics to be deleted.")
     num_partitions = integer(
         1, MEDIUM, "Partitions of a topic that is created without a number.", check=at_least(1)
     )
@@ -194,7 +193,7 @@ class NetworkTable:
         dynamic=PER_BROKER,
     )
     control_plane_listener_name = string(
-        None, HIGH, "Listener reserved for the controller's requests.", idle=True
+        None, HIGH, "Listener reserved for the controller's requests."
     )
     security_inter_broker_protocol = string(
         "PLAINTEXT", MEDIUM, "Security protocol between brokers."
@@ -233,7 +232,7 @@ class NetworkTable:
         idle=True,
     )
     connections_max_idle_ms = long(
-        10 * 60 * 1000, MEDIUM, "Idle time after which a connection is closed.", idle=True
+        10 * 60 * 1000, MEDIUM, "Idle time after which a connection is closed."
     )
     connection_failed_authentication_delay_ms = integer(
         100,

@@ -197,8 +197,28 @@ class Settings(
         return _first(self.zookeeper_connection_timeout_ms, self.zookeeper_session_timeout_ms)
 
 
+SECTIONS: Mapping[str, type] = {
+    "ZooKeeper": ZooKeeperTable,
+    "The broker": ServerTable,
+    "Listeners and connections": NetworkTable,
+    "Logs": LogTable,
+    "Compaction": CleanerTable,
+    "Replication": ReplicationTable,
+    "Controller and shutdown": ControllerTable,
+    "Requests": RequestTable,
+    "Consumer groups": GroupTable,
+    "Committed offsets": OffsetsTable,
+    "Transactions": TransactionTable,
+    "Quotas": QuotaTable,
+    "Metrics": MetricsTable,
+    "TLS": TlsTable,
+    "SASL": SaslTable,
+    "Secrets": SecretsTable,
+}
+"""The tables by the titles of the documentation."""
+
 BROKER_SETTINGS: Mapping[str, Setting[Any]] = {
-    setting.name: setting for setting in declarations(Settings)
+    setting.name: setting for table in SECTIONS.values() for setting in declarations(table)
 }
 """Every setting of the broker by its Kafka name."""
 
