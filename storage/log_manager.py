@@ -308,8 +308,11 @@ class LogManager:
         logs = self.all_logs()
         self._checkpoint(RECOVERY_POINT_CHECKPOINT, _recovery_point)
         for log in logs:
-            if not log.is_offline:
-                log.remove_old_snapshots()
+            try:
+                if not log.is_offline:
+                    log.remove_old_snapshots()
+            except LogDirectoryError as error:
+                logger.error("%s", error)
 
     def checkpoint_start_offsets(self) -> None:
         """Remember where logs start that start inside a segment. May run in a thread."""

@@ -156,3 +156,21 @@ def test_a_new_partition_goes_to_the_next_directory_if_the_first_fails(tmp_path:
     assert logs.get_or_create("t", 0).directory.parent.name == "good"
     assert logs.offline_directories == [tmp_path / "bad"]
     logs.close()
+
+
+@pytest.mark.parametrize("work", ["checkpoint_recovery_points", "close"])
+def test_snapshots_that_cannot_be_removed_take_the_directory_offline(
+    tmp_path: Path, work: str
+) -> None:
+    logs, files, failed = broken_manager(tmp_path)
+    for _ in range(3):
+        for log in logs.all_logs():
+            append_values(log, b"more")
+            log.roll()
+    logs.flush_due()
+    files.faults.append(Fault("unlink", path_contains="/bad/"))
+    getattr(logs, work)()
+    assert failed == [tmp_path / "bad"]
+    if work != "close":
+        logs.close()
+    assert (tmp_path / "good" / ".kafka_cleanshutdown").exists()
