@@ -22,6 +22,7 @@ from broker.controlled_shutdown import ControlledShutdown
 from broker.controller_link import ControllerLink
 from broker.dispatch import Dispatcher
 from broker.errors import StartupError
+from broker.fetch_sessions import FetchSessions
 from broker.identity import Identity, establish_identity, record_identity
 from broker.log_cleaner import LogCleaner, cleaner_settings
 from broker.log_flusher import LogFlusher
@@ -102,6 +103,7 @@ class Assembly:
             topic_configs=topic_configs,
             configs=ConfigAdmin(identity.broker_id, configuration.settings, store, self._metadata),
             timers=timers,
+            fetch_sessions=FetchSessions(self._settings.max_incremental_fetch_session_cache_slots),
         )
         self._dispatcher.serve(services)
         await self._start_controller(store, info, services)

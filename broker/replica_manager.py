@@ -35,6 +35,7 @@ class FetchSpec:
     offset: int
     max_bytes: int
     current_leader_epoch: int
+    log_start_offset: int = -1
 
 
 @dataclass(slots=True)

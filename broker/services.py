@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from broker.fetch_sessions import FetchSessions
 from broker.log_flusher import LogFlusher
 from broker.metadata_cache import MetadataCache
 from broker.replica_manager import ReplicaManager
@@ -36,6 +37,7 @@ class Services:
     topic_configs: "TopicConfigs"
     configs: "ConfigAdmin"
     timers: TimingWheel
+    fetch_sessions: FetchSessions
     # Made after all the others, which it gives orders to; requests come when it is there.
     controller: "Controller" = field(init=False)
 

@@ -3,7 +3,7 @@
 4   isolation level, aborted transactions; record batches of magic 2
 5   log start offset
 6   KAFKA_STORAGE_ERROR may be returned
-7   fetch sessions (full fetches only so far: no session is ever opened)
+7   fetch sessions: only changes are asked for and told
 8   throttled after the response
 9   current leader epoch
 10  zstd
@@ -15,9 +15,16 @@ from collections.abc import Iterator, Sequence, Sized
 
 from broker.dispatch import RequestContext, handles
 from broker.failures import EXPECTED_FAILURES, ApiError, error_code
+from broker.fetch_sessions import FetchContext
 from broker.old_clients import newest_magic, readable_records
 from broker.purgatory import DelayedOperation, Parked
-from broker.replica_manager import FetchParameters, FetchSpec, PartitionRead, ReplicaManager
+from broker.replica_manager import (
+    FetchParameters,
+    FetchSpec,
+    PartitionKey,
+    PartitionRead,
+    ReplicaManager,
+)
 from broker.services import Services
 from network.protocol import ApiKey, ErrorCode
 from network.protocol.messages.fetch import (
@@ -32,8 +39,6 @@ from storage.txn_index import AbortedTransaction as StoredAbort
 
 logger = logging.getLogger(__name__)
 
-NO_SESSION = 0
-SESSIONLESS_EPOCHS = (-1, 0)
 READ_COMMITTED = 1
 LAST_VERSION_WITH_HARD_LIMITS = 2
 LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
@@ -44,6 +49,7 @@ def _error(request: FetchRequest, code: ErrorCode) -> FetchResponse:
     """The code on top, and in every partition for versions that have none on top."""
     return FetchResponse(
         error_code=code,
+        session_id=request.session_id,
         responses=[
             FetchableTopicResponse(
                 topic=topic.topic,
@@ -58,12 +64,18 @@ def _error(request: FetchRequest, code: ErrorCode) -> FetchResponse:
 def fetch(
     services: Services, context: RequestContext, request: FetchRequest
 ) -> FetchResponse | Parked[FetchResponse]:
-    if request.session_id != NO_SESSION:
-        return _error(request, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-    if request.session_epoch not in SESSIONLESS_EPOCHS:
-        return _error(request, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-    parameters = _parameters(services, request, context.api_version)
-    delayed = DelayedFetch(services.replicas, parameters, context.api_version)
+    try:
+        session = services.fetch_sessions.context(
+            request.session_id,
+            request.session_epoch,
+            list(_specs(request)),
+            _forgotten(request),
+            privileged=request.replica_id >= 0,
+        )
+    except ApiError as error:
+        return FetchResponse(error_code=error.code)
+    parameters = _parameters(services, request, context.api_version, session.specs)
+    delayed = DelayedFetch(services.replicas, parameters, context.api_version, session)
     response = delayed.try_result()
     if response is not None:
         return response
@@ -77,11 +89,16 @@ class DelayedFetch(DelayedOperation[FetchResponse]):
     """Done when there are min_bytes to be had, or when a partition has an error to tell."""
 
     def __init__(
-        self, replicas: ReplicaManager, parameters: FetchParameters, api_version: int
+        self,
+        replicas: ReplicaManager,
+        parameters: FetchParameters,
+        api_version: int,
+        session: FetchContext,
     ) -> None:
         self._replicas = replicas
         self._parameters = parameters
         self._api_version = api_version
+        self._session = session
 
     def try_result(self) -> FetchResponse | None:
         reads = self._replicas.read(self._parameters)
@@ -96,9 +113,10 @@ class DelayedFetch(DelayedOperation[FetchResponse]):
         return self._response(self._replicas.read(self._parameters))
 
     def _response(self, reads: Sequence[PartitionRead]) -> FetchResponse:
-        response = FetchResponse()
+        answer = self._session.answer(reads)
+        response = FetchResponse(error_code=answer.error, session_id=answer.session_id)
         topic: FetchableTopicResponse | None = None
-        for read in reads:
+        for read in answer.reads:
             if topic is None or topic.topic != read.spec.topic:
                 topic = FetchableTopicResponse(topic=read.spec.topic)
                 response.responses.append(topic)
@@ -141,7 +159,9 @@ class DelayedFetch(DelayedOperation[FetchResponse]):
         return readable_records(log, data, spec.offset, spec.max_bytes, magic)
 
 
-def _parameters(services: Services, request: FetchRequest, api_version: int) -> FetchParameters:
+def _parameters(
+    services: Services, request: FetchRequest, api_version: int, specs: Sequence[FetchSpec]
+) -> FetchParameters:
     if request.replica_id >= 0:
         isolation = ReadIsolation.LOG_END
     elif request.isolation_level == READ_COMMITTED:
@@ -154,7 +174,7 @@ def _parameters(services: Services, request: FetchRequest, api_version: int) -> 
         min_bytes=min(request.min_bytes, max_bytes),
         max_bytes=max_bytes,
         isolation=isolation,
-        partitions=list(_specs(request)),
+        partitions=specs,
         hard_max_bytes=api_version <= LAST_VERSION_WITH_HARD_LIMITS,
     )
 
@@ -168,7 +188,14 @@ def _specs(request: FetchRequest) -> Iterator[FetchSpec]:
                 one.fetch_offset,
                 one.partition_max_bytes,
                 one.current_leader_epoch,
+                one.log_start_offset,
             )
+
+
+def _forgotten(request: FetchRequest) -> Iterator[PartitionKey]:
+    for topic in request.forgotten_topics_data:
+        for partition in topic.partitions:
+            yield topic.topic, partition
 
 
 def _failed(partition: int, code: ErrorCode) -> PartitionData:

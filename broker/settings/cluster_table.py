@@ -112,7 +112,7 @@ class RequestTable:
         55 * 1024 * 1024, MEDIUM, "Largest answer to a fetch, in bytes.", check=at_least(1024)
     )
     max_incremental_fetch_session_cache_slots = integer(
-        1000, MEDIUM, "Fetch sessions remembered.", check=at_least(0), idle=True
+        1000, MEDIUM, "Fetch sessions remembered.", check=at_least(0)
     )
     fetch_purgatory_purge_interval_requests = integer(
         1000, MEDIUM, "Finished fetches kept waiting for a sweep.", idle=True
