@@ -34,6 +34,7 @@ from broker.settings import SecurityProtocol, Settings
 from broker.timing_wheel import TimingWheel
 from broker.topic_admin import TopicAdmin
 from broker.topic_configs import TopicConfigs
+from broker.transactions.producer_ids import ProducerIds
 from controller.cluster import BrokerInfo, Endpoint
 from controller.controller import Controller
 from controller.embedded_zookeeper import EmbeddedZooKeeper
@@ -85,6 +86,8 @@ class Assembly:
             await self._load_logs(store, topic_configs)
             sockets = self._bind()
             info = await self._register(store, sockets, identity)
+            producer_ids = ProducerIds(identity.broker_id, store)
+            await producer_ids.claim_first_block()
         except (BrokerRegisteredError, ZooKeeperError) as error:
             raise StartupError(str(error)) from error
         record_identity(identity, self._logs.live_directories, self._files)
@@ -104,6 +107,7 @@ class Assembly:
             configs=ConfigAdmin(identity.broker_id, configuration.settings, store, self._metadata),
             timers=timers,
             fetch_sessions=FetchSessions(self._settings.max_incremental_fetch_session_cache_slots),
+            producer_ids=producer_ids,
         )
         self._dispatcher.serve(services)
         await self._start_controller(store, info, services)

@@ -3,7 +3,7 @@
 It is fed by UpdateMetadata alone and answers Metadata; it never asks ZooKeeper.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from network.protocol.messages.update_metadata import (
@@ -66,9 +66,19 @@ class MetadataCache:
         partitions = self._topics.get(topic)
         return partitions is not None and partition in partitions
 
-    def has_leader(self, topic: str, partition: int) -> bool:
+    def all_partitions(self) -> Iterator[tuple[str, int]]:
+        for topic, partitions in self._topics.items():
+            for partition in partitions:
+                yield topic, partition
+
+    def leader(self, topic: str, partition: int) -> int:
+        """The broker that leads a partition, or NO_LEADER."""
         state = self._topics.get(topic, {}).get(partition)
-        return state is not None and state.leader != NO_LEADER
+        return NO_LEADER if state is None else state.leader
+
+    def has_leaders(self, topic: str, partitions: Iterable[int]) -> bool:
+        """Whether each of the partitions is there and has a leader."""
+        return all(self.leader(topic, partition) != NO_LEADER for partition in partitions)
 
     def node(self, broker_id: int, listener_name: str) -> Node | None:
         broker = self.brokers.get(broker_id)

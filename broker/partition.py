@@ -3,16 +3,19 @@
 It decides who may read and write what; the log below knows no leaders, the manager above no logs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from broker.failures import ApiError
 from broker.metadata_cache import NO_LEADER
 from network.protocol import ErrorCode
 from network.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
+from storage.leader_epochs import EpochEnd
 from storage.log import AppendInfo, Log, LogRead, ReadIsolation, TimestampOffset
 
 UNKNOWN_EPOCH = -1
+UNKNOWN_OFFSET = -1
+HIGH_WATERMARK = -1
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
 DEBUGGING_REPLICA = -2
@@ -36,6 +39,8 @@ class Partition:
     __slots__ = (
         "_broker_id",
         "epoch_start_offset",
+        "follower_start_offsets",
+        "future_log",
         "index",
         "is_leader",
         "leadership",
@@ -47,6 +52,10 @@ class Partition:
         self.topic = topic
         self.index = index
         self.log = log
+        # The copy of the log that is being made in another directory.
+        self.future_log: Log | None = None
+        # As their fetches tell; a follower that has not fetched yet has no entry.
+        self.follower_start_offsets: dict[int, int] = {}
         self.leadership = Leadership()
         self.is_leader = False
         self.epoch_start_offset = 0
@@ -133,6 +142,34 @@ class Partition:
         if lagging:
             raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE)
         return None
+
+    def delete_records(self, before: int) -> int:
+        """Hide the records before an offset, -1 being all that are committed; the offset."""
+        if not self.is_leader:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if "delete" not in self.log.config.cleanup_policy:
+            raise ApiError(ErrorCode.POLICY_VIOLATION)
+        offset = self.log.high_watermark if before == HIGH_WATERMARK else before
+        if offset < 0:
+            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        self.log.advance_start_offset(offset)
+        return offset
+
+    def low_watermark(self, live_brokers: Container[int]) -> int:
+        """The offset before which no replica on a live broker has records any more."""
+        lowest = self.log.start_offset
+        if self.future_log is not None:
+            lowest = min(lowest, self.future_log.start_offset)
+        for broker in self.leadership.replicas:
+            if broker != self._broker_id and broker in live_brokers:
+                lowest = min(lowest, self.follower_start_offsets.get(broker, UNKNOWN_OFFSET))
+        return lowest
+
+    def end_of_epoch(self, epoch: int) -> EpochEnd:
+        """OffsetForLeaderEpoch: the last epoch up to the given one, and where it ends."""
+        if not self.is_leader:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return self.log.end_offset_for_epoch(epoch)
 
     def offsets_before(self, timestamp: int, limit: int, *, replica_id: int) -> Sequence[int]:
         """ListOffsets version 0: where segments begin, newest first."""

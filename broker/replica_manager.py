@@ -74,6 +74,7 @@ class ReplicaManager:
         self.partitions: dict[PartitionKey, Partition] = {}
         self.delayed_fetches: Purgatory[Any] = Purgatory(timers)
         self.delayed_produces: Purgatory[Any] = Purgatory(timers)
+        self.delayed_deletions: Purgatory[Any] = Purgatory(timers)
         self._broker_id = broker_id
         self._logs = logs
         self._metadata = metadata
@@ -98,6 +99,17 @@ class ReplicaManager:
         if self._metadata.has_partition(topic, partition):
             raise ApiError(ErrorCode.REPLICA_NOT_AVAILABLE)
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def held(self, topic: str, partition: int) -> Partition:
+        """The partition, if this broker has it, be it as leader or not."""
+        found = self.partitions.get((topic, partition))
+        if found is None:
+            known = self._metadata.has_partition(topic, partition)
+            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER if known else unknown)
+        if found.log.is_offline:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
+        return found
 
     def append(self, topic: str, partition: int, records: memoryview, acks: int) -> AppendInfo:
         """Append as leader, and wake the fetches that wait for this partition."""
@@ -140,9 +152,13 @@ class ReplicaManager:
             logger.error("Cannot delete %s-%d: %s", topic, partition, error)
             return error_code(error)
         finally:
-            self.delayed_fetches.check((topic, partition))
-            self.delayed_produces.check((topic, partition))
+            self._wake_all((topic, partition))
         return ErrorCode.NONE
+
+    def _wake_all(self, key: PartitionKey) -> None:
+        """A partition is led here no longer: who waits for it had better ask elsewhere."""
+        for waiting in (self.delayed_fetches, self.delayed_produces, self.delayed_deletions):
+            waiting.check(key)
 
     def _read_one(
         self, fetch: FetchParameters, spec: FetchSpec, remaining: int, minimum_one_batch: bool
@@ -179,6 +195,8 @@ class ReplicaManager:
             logger.error("Cannot take over %s-%d: %s", *key, error)
             return error_code(error)
         self.partitions[key] = partition
+        if not partition.is_leader:
+            self._wake_all(key)
         return ErrorCode.NONE
 
     def _create(self, topic: str, state: LeaderAndIsrPartitionState) -> Partition:

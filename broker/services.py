@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from broker.configs.admin import ConfigAdmin
     from broker.topic_admin import TopicAdmin
     from broker.topic_configs import TopicConfigs
+    from broker.transactions.producer_ids import ProducerIds
     from controller.controller import Controller
 
 
@@ -38,6 +39,7 @@ class Services:
     configs: "ConfigAdmin"
     timers: TimingWheel
     fetch_sessions: FetchSessions
+    producer_ids: "ProducerIds"
     # Made after all the others, which it gives orders to; requests come when it is there.
     controller: "Controller" = field(init=False)
 

@@ -4,13 +4,14 @@ The controller notices by its own watches; nobody calls it from here.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from broker.failures import ApiError
 from broker.internal_topics import internal_topic
 from broker.metadata_cache import MetadataCache
+from broker.new_partitions import Assignments, extended
 from broker.purgatory import Purgatory
 from broker.settings import Settings, SettingsError, TopicSettings
 from broker.timing_wheel import TimingWheel
@@ -83,6 +84,27 @@ class TopicAdmin:
         if not validate_only:
             await self._write(topic.name, assignment, settings.overrides)
         return CreatedTopic(topic.name, assignment, settings)
+
+    async def add_partitions(
+        self,
+        topic: str,
+        wanted: int,
+        assignments: Assignments | None = None,
+        *,
+        validate_only: bool = False,
+    ) -> Collection[int]:
+        """Give a topic more partitions; all it has then, or would have. Raises ApiError."""
+        registered = await self._store.brokers()
+        brokers = [BrokerRack(one.id, one.rack) for one in registered.values()]
+        existing = (await self._store.assignments([topic])).get(topic, {})
+        try:
+            assignment = extended(topic, existing, wanted, brokers, assignments)
+        except InvalidAssignmentError as error:
+            raise ApiError(ASSIGNMENT_FAILURES[type(error)], str(error)) from None
+        if not validate_only:
+            await self._store.set_assignment(topic, assignment)
+            logger.info("Gave topic %s %d partitions", topic, len(assignment))
+        return assignment
 
     async def delete(self, topic: str) -> None:
         """Have the controller delete a topic; it is gone when the metadata cache says so."""

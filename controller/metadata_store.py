@@ -40,12 +40,14 @@ __all__ = [
     "ControllerMovedError",
     "Endpoint",
     "MetadataStore",
+    "ProducerIdsExhaustedError",
     "TopicExistsError",
 ]
 
 logger = logging.getLogger(__name__)
 
 _FIRST_CONTROLLER_EPOCH: Final = 0
+_LAST_PRODUCER_ID: Final = 2**63 - 1
 
 
 class BrokerRegisteredError(Exception):
@@ -58,6 +60,10 @@ class TopicExistsError(Exception):
 
 class ControllerMovedError(Exception):
     """Another broker is, or may be, the controller by now."""
+
+
+class ProducerIdsExhaustedError(Exception):
+    """There are no producer ids left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +254,27 @@ class MetadataStore:
             if node.data == data and node.stat.version == state.version + 1:
                 return node.stat.version
             return None
+
+    # -- producer ids ------------------------------------------------------------------------
+
+    async def claim_producer_ids(self, broker_id: int, count: int) -> range:
+        """Ids that are nobody else's, ever: the block after the last one that was claimed.
+
+        A refused write may have been our own, sent twice, or that of an earlier life of this
+        broker; either way the next block is beyond doubt, and ids are plenty.
+        """
+        while True:
+            node = await self.client.get(znodes.PRODUCER_ID_BLOCK)
+            first = 0 if not node.data else znodes.decode_producer_id_block(node.data)[2] + 1
+            last = first + count - 1
+            if last > _LAST_PRODUCER_ID:
+                raise ProducerIdsExhaustedError("all producer ids have been given away")
+            data = znodes.encode_producer_id_block(broker_id, first, last)
+            try:
+                await self.client.set(znodes.PRODUCER_ID_BLOCK, data, node.stat.version)
+            except BadVersionError:
+                continue
+            return range(first, last + 1)
 
     # -- settings ----------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@
 from collections import Counter
 from collections.abc import Collection
 
-from broker.delayed_topics import DelayedLeaders, answer_in_time
+from broker.delayed_metadata import DelayedMetadata
 from broker.dispatch import RequestContext, handles
 from broker.failures import ApiError
 from broker.purgatory import Parked
@@ -72,8 +72,10 @@ async def create_topics(
         return answer(())
     if request.timeout_ms <= 0:
         return answer(created)
-    waiting = DelayedLeaders(services.metadata, created, answer)
-    return answer_in_time(services.topics.delayed_operations, waiting, created, request.timeout_ms)
+    waiting = DelayedMetadata(
+        created, lambda name: services.metadata.has_leaders(name, created[name]), answer
+    )
+    return waiting.answer_in_time(services.topics.delayed_operations, created, request.timeout_ms)
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:

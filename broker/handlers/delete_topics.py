@@ -9,7 +9,7 @@
 
 from collections.abc import Collection, Mapping
 
-from broker.delayed_topics import DelayedDeletion, answer_in_time
+from broker.delayed_metadata import DelayedMetadata
 from broker.dispatch import RequestContext, handles
 from broker.failures import ApiError
 from broker.purgatory import Parked
@@ -46,8 +46,8 @@ async def delete_topics(
 
     if request.timeout_ms <= 0 or not begun:
         return answer(begun)
-    deletion = DelayedDeletion(services.metadata, begun, answer)
-    return answer_in_time(services.topics.delayed_operations, deletion, begun, request.timeout_ms)
+    deletion = DelayedMetadata(begun, lambda name: name not in services.metadata, answer)
+    return deletion.answer_in_time(services.topics.delayed_operations, begun, request.timeout_ms)
 
 
 async def _begin(services: Services, topic: str) -> ErrorCode:

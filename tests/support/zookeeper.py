@@ -70,10 +70,14 @@ def shared_zookeeper() -> ZooKeeperInThread:
     return shared
 
 
-@pytest.fixture
-def zookeeper_connect() -> str:
+def private_chroot() -> str:
     """A connect string for an empty chroot of the shared server (the chroot isn't created yet)."""
     return f"{shared_zookeeper().connect_string}/test-{next(_chroots)}"
+
+
+@pytest.fixture
+def zookeeper_connect() -> str:
+    return private_chroot()
 
 
 class BreakableConnection:

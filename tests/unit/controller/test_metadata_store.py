@@ -20,6 +20,7 @@ from controller.metadata_store import (
     ControllerEpoch,
     ControllerMovedError,
     MetadataStore,
+    ProducerIdsExhaustedError,
     TopicExistsError,
 )
 from controller.zookeeper import NodeExistsError, SessionEvent, ZooKeeperClient
@@ -223,5 +224,29 @@ def test_deleted_topic_leaves_nothing_behind(zookeeper_connect: str) -> None:
         assert await store.topics() == set()
         assert await store.topics_to_delete() == set()
         assert await store.client.children("/config/topics") == []
+
+    run(zookeeper_connect, scenario)
+
+
+def test_blocks_of_producer_ids_never_overlap(zookeeper_connect: str) -> None:
+    async def scenario(store: MetadataStore) -> None:
+        claims = (store.claim_producer_ids(broker % 3, 1000) for broker in range(20))
+        blocks = sorted(await asyncio.gather(*claims), key=lambda block: block.start)
+        assert blocks == [range(first, first + 1000) for first in range(0, 20_000, 1000)]
+        data = (await store.client.get(znodes.PRODUCER_ID_BLOCK)).data
+        assert znodes.decode_producer_id_block(data)[1:] == (19_000, 19_999)
+
+    run(zookeeper_connect, scenario)
+
+
+def test_producer_ids_end_before_they_overflow(zookeeper_connect: str) -> None:
+    async def scenario(store: MetadataStore) -> None:
+        last = 2**63 - 1001
+        await store.client.set(
+            znodes.PRODUCER_ID_BLOCK, znodes.encode_producer_id_block(1, last - 999, last)
+        )
+        assert await store.claim_producer_ids(1, 1000) == range(last + 1, last + 1001)
+        with pytest.raises(ProducerIdsExhaustedError):
+            await store.claim_producer_ids(1, 1000)
 
     run(zookeeper_connect, scenario)
