@@ -1,25 +1,35 @@
-"""The batches of a segment file as Arrow rows: one row each, from the headers alone.
+"""The batch table: one Arrow row per batch, from the headers alone.
 
-Owns the columns of the batch table and how they are filled. Knows files and headers, not Spark.
+Owns the columns of the table and how they are filled. Knows files and headers, not Spark.
 """
 
-import os
-from collections.abc import Iterator
-from itertools import islice
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
-from analytics.log_dirs import Segment
-from storage.batch_scan import scan_headers
-from storage.files import Descriptor, Files
+from analytics.decoding.header_kernel import Header
+from analytics.decoding.sections import is_intact
+from analytics.decoding.windows import BatchWindows, HeaderWindows, Window
+from analytics.logs.partitions import Segment
+from analytics.pieces import NO_LIMIT, OpenPiece, Piece, open_piece
+from analytics.problems import Kind, Report, problem_in, report_end
+from storage.records.batches import parse_header
 from storage.records.errors import RecordDataError
-from storage.records.layout import CODEC_MASK, NO_PRODUCER_ID, BatchHeader, Codec, TimestampType
+from storage.records.layout import (
+    CODEC_MASK,
+    CONTROL_FLAG,
+    LOG_APPEND_TIME_FLAG,
+    MAGIC_0,
+    NO_PRODUCER_ID,
+    TRANSACTIONAL_FLAG,
+    Codec,
+)
 from storage.records.legacy import UNKNOWN_RECORD_COUNT, read_messages
 
-ROWS_PER_ARROW_BATCH: Final = 64 * 1024
-
 _LATEST_TIMESTAMP_MS: Final = 253_402_300_799_999  # the end of year 9999, where calendars end
+_US_PER_MS: Final = 1000
 
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 
@@ -41,117 +51,145 @@ ARROW_SCHEMA: Final = pa.schema(
         ("base_sequence", pa.int32()),
         ("is_transactional", pa.bool_()),
         ("is_control", pa.bool_()),
+        ("control_type", pa.string()),
         ("leader_epoch", pa.int32()),
         ("log_dir", pa.string()),
         ("segment", pa.string()),
         ("position", pa.int64()),
+        ("crc_ok", pa.bool_()),
     ]
 )
 
-SPARK_SCHEMA: Final = """
-    topic string, partition int, base_offset bigint, last_offset bigint, record_count int,
-    bytes int, magic int, codec string, timestamp_type string, first_timestamp timestamp,
-    last_timestamp timestamp, producer_id bigint, producer_epoch int, base_sequence int,
-    is_transactional boolean, is_control boolean, leader_epoch int, log_dir string,
-    segment string, position bigint
-"""
-
-_CODEC_NAMES: Final = {codec.value: codec.name.lower() for codec in Codec}
-_TIMESTAMP_TYPE_NAMES: Final = {
-    TimestampType.NO_TIMESTAMP_TYPE: None,
-    TimestampType.CREATE_TIME: "CreateTime",
-    TimestampType.LOG_APPEND_TIME: "LogAppendTime",
-}
+_CODEC_NAMES: Final = pa.array([codec.name.lower() for codec in Codec])
+_TIMESTAMP_TYPE_NAMES: Final = pa.array(["CreateTime", "LogAppendTime"])
+_CONTROL_NAMES: Final = pa.array(["abort", "commit"])
 
 
-class LocatedBatch(NamedTuple):
-    position: int
-    header: BatchHeader
+def read_batches(
+    pieces: Iterable[Piece],
+    report: Report,
+    *,
+    check_crc: bool = False,
+    fail_on_data_loss: bool = True,
+    first_timestamp: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of some pieces, some thousand at a time. Whether checksums are right is known only
+    where that was asked for: then all bytes are read."""
+    for piece in pieces:
+        for opened in open_piece(piece, fail_on_data_loss):
+            yield from _read(opened, report, check_crc, first_timestamp)
 
 
-def read_segment(segment: Segment, files: Files | None = None) -> Iterator[pa.RecordBatch]:
-    """The batch table of one segment, some thousand rows at a time.
-
-    A file that the broker has deleted meanwhile has no rows. A batch that is cut off or damaged
-    ends the file, as it does for a broker that starts.
-    """
-    files = files or Files()
-    try:
-        descriptor = files.open(segment.path, os.O_RDONLY)
-        end = os.fstat(descriptor.fileno()).st_size
-    except FileNotFoundError:
-        return
-    located = _whole_batches(descriptor, end)
-    while rows := list(islice(located, ROWS_PER_ARROW_BATCH)):
-        yield _to_arrow(segment, rows)
-
-
-def _whole_batches(descriptor: Descriptor, end: int) -> Iterator[LocatedBatch]:
-    try:
-        for position, header in scan_headers(descriptor, 0, end):
-            if header.record_count == UNKNOWN_RECORD_COUNT:
-                header = _open_wrapper(descriptor, position, header)
-            yield LocatedBatch(position, header)
-    except RecordDataError:
-        return
+def _read(
+    opened: OpenPiece, report: Report, check_crc: bool, first_timestamp: int | None
+) -> Iterator[pa.RecordBatch]:
+    piece = opened.piece
+    kind = BatchWindows if check_crc else HeaderWindows
+    windows = kind(opened.file, piece.start, piece.end)
+    for window in windows:
+        crc_ok = _crc_states(window) if check_crc else None
+        headers = _with_opened_wrappers(window.headers, opened, report)
+        is_chosen = headers[:, Header.LAST_OFFSET] >= piece.first_offset
+        is_chosen &= headers[:, Header.BASE_OFFSET] < piece.end_offset
+        if first_timestamp is not None:
+            is_chosen &= headers[:, Header.MAX_TIMESTAMP] >= first_timestamp
+        if not is_chosen.all():
+            headers = headers[is_chosen]
+            crc_ok = crc_ok[is_chosen] if crc_ok is not None else None
+        if len(headers):
+            yield _to_arrow(piece.segment, headers, crc_ok)
+    if not windows.is_complete:
+        report_end(windows, piece, report)
 
 
-def _open_wrapper(descriptor: Descriptor, position: int, header: BatchHeader) -> BatchHeader:
-    """What the header of a compressed message of magic 0 or 1 does not tell: the messages in
-    it and the first one's offset and time."""
-    messages = read_messages(descriptor.read(header.size_in_bytes, position), header)
-    if not messages:
-        return header._replace(record_count=0)
-    first = messages[0].record
-    return header._replace(
-        base_offset=first.offset,
-        last_offset_delta=header.last_offset - first.offset,
-        base_timestamp=first.timestamp,
-        record_count=len(messages),
+def _crc_states(window: Window) -> Any:
+    bytes_of = memoryview(window.data)
+    states = np.empty(len(window.headers), bool)
+    for row, header in enumerate(window.headers):
+        start = int(header[Header.POSITION]) - window.file_position
+        states[row] = is_intact(header, bytes_of[start : start + int(header[Header.SIZE])])
+    return states
+
+
+def _with_opened_wrappers(headers: Any, opened: OpenPiece, report: Report) -> Any:
+    """What the header of a compressed message of magic 0 or 1 does not tell: the messages in it,
+    the first one's offset and time."""
+    wrappers = np.flatnonzero(headers[:, Header.RECORD_COUNT] == UNKNOWN_RECORD_COUNT)
+    if len(wrappers):
+        headers = headers.copy()
+    for row in wrappers:
+        header = headers[row]
+        position, size = int(header[Header.POSITION]), int(header[Header.SIZE])
+        data = opened.file.read(size, position)
+        try:
+            messages = read_messages(data, parse_header(data))
+        except RecordDataError as error:
+            offset = int(header[Header.BASE_OFFSET])
+            kind = Kind.UNREADABLE
+            report(problem_in(opened.piece, kind, offset, position, size, str(error)))
+            header[Header.RECORD_COUNT] = 0
+            continue
+        header[Header.BASE_OFFSET] = messages[0].record.offset
+        header[Header.BASE_TIMESTAMP] = messages[0].record.timestamp
+        header[Header.RECORD_COUNT] = len(messages)
+    return headers
+
+
+def _to_arrow(segment: Segment, headers: Any, crc_ok: Any) -> pa.RecordBatch:
+    rows = len(headers)
+    attributes = headers[:, Header.ATTRIBUTES]
+    is_append_time = attributes & LOG_APPEND_TIME_FLAG != 0
+    has_no_time = headers[:, Header.MAGIC] == MAGIC_0
+    has_no_producer = headers[:, Header.PRODUCER_ID] <= NO_PRODUCER_ID
+    latest = headers[:, Header.MAX_TIMESTAMP]
+    columns: dict[str, Any] = {
+        "topic": pa.repeat(segment.topic, rows),
+        "partition": pa.repeat(pa.scalar(segment.partition, pa.int32()), rows),
+        "base_offset": _numbers(headers, Header.BASE_OFFSET),
+        "last_offset": _numbers(headers, Header.LAST_OFFSET),
+        "record_count": _numbers(headers, Header.RECORD_COUNT, pa.int32()),
+        "bytes": _numbers(headers, Header.SIZE, pa.int32()),
+        "magic": _numbers(headers, Header.MAGIC, pa.int32()),
+        "codec": _names(_CODEC_NAMES, attributes & CODEC_MASK),
+        "timestamp_type": _names(_TIMESTAMP_TYPE_NAMES, np.where(has_no_time, -1, is_append_time)),
+        # Records stamped by the broker all have the batch's latest timestamp.
+        "first_timestamp": _moments(
+            np.where(is_append_time, latest, headers[:, Header.BASE_TIMESTAMP])
+        ),
+        "last_timestamp": _moments(latest),
+        "producer_id": _numbers(headers, Header.PRODUCER_ID, pa.int64(), has_no_producer),
+        "producer_epoch": _numbers(headers, Header.PRODUCER_EPOCH, pa.int32(), has_no_producer),
+        "base_sequence": _numbers(headers, Header.BASE_SEQUENCE, pa.int32(), has_no_producer),
+        "is_transactional": pa.array(attributes & TRANSACTIONAL_FLAG != 0),
+        "is_control": pa.array(attributes & CONTROL_FLAG != 0),
+        "control_type": _names(_CONTROL_NAMES, headers[:, Header.CONTROL_TYPE]),
+        "leader_epoch": _numbers(headers, Header.LEADER_EPOCH, pa.int32()),
+        "log_dir": pa.repeat(segment.log_dir, rows),
+        "segment": pa.repeat(segment.path, rows),
+        "position": _numbers(headers, Header.POSITION),
+        "crc_ok": pa.nulls(rows, pa.bool_()) if crc_ok is None else pa.array(crc_ok),
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=ARROW_SCHEMA)
+
+
+def _numbers(headers: Any, column: Header, kind: Any = None, is_null: Any = None) -> pa.Array:
+    values = np.ascontiguousarray(headers[:, column])
+    return pa.array(values, pa.int64(), mask=is_null).cast(kind or pa.int64(), safe=False)
+
+
+def _names(names: pa.Array, numbers: Any) -> pa.Array:
+    """A name for each number; null for a number that has none."""
+    is_unknown = (numbers < 0) | (numbers >= len(names))
+    return names.take(pa.array(numbers, pa.int64(), mask=is_unknown))
+
+
+def _moments(timestamps: Any) -> pa.Array:
+    is_none = (timestamps < 0) | (timestamps > _LATEST_TIMESTAMP_MS)
+    return pa.array(np.where(is_none, 0, timestamps) * _US_PER_MS, pa.int64(), mask=is_none).cast(
+        _TIMESTAMP
     )
 
 
-def _to_arrow(segment: Segment, rows: list[LocatedBatch]) -> pa.RecordBatch:
-    headers = [row.header for row in rows]
-    has_producer = [header.producer_id > NO_PRODUCER_ID for header in headers]
-    columns: dict[str, Any] = {
-        "topic": pa.repeat(segment.topic, len(rows)),
-        "partition": pa.repeat(pa.scalar(segment.partition, pa.int32()), len(rows)),
-        "base_offset": [header.base_offset for header in headers],
-        "last_offset": [header.last_offset for header in headers],
-        "record_count": [header.record_count for header in headers],
-        "bytes": [header.size_in_bytes for header in headers],
-        "magic": [header.magic for header in headers],
-        "codec": [_CODEC_NAMES.get(header.attributes & CODEC_MASK) for header in headers],
-        "timestamp_type": [_TIMESTAMP_TYPE_NAMES[header.timestamp_type] for header in headers],
-        "first_timestamp": [_first_timestamp(header) for header in headers],
-        "last_timestamp": [_microseconds(header.max_timestamp) for header in headers],
-        "producer_id": _where(has_producer, [header.producer_id for header in headers]),
-        "producer_epoch": _where(has_producer, [header.producer_epoch for header in headers]),
-        "base_sequence": _where(has_producer, [header.base_sequence for header in headers]),
-        "is_transactional": [header.is_transactional for header in headers],
-        "is_control": [header.is_control for header in headers],
-        "leader_epoch": [header.partition_leader_epoch for header in headers],
-        "log_dir": pa.repeat(segment.log_dir, len(rows)),
-        "segment": pa.repeat(segment.path, len(rows)),
-        "position": [row.position for row in rows],
-    }
-    arrays = [
-        column if isinstance(column, pa.Array) else pa.array(column, field.type)
-        for field, column in zip(ARROW_SCHEMA, columns.values(), strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=ARROW_SCHEMA)
-
-
-def _first_timestamp(header: BatchHeader) -> int | None:
-    """Records stamped by the broker all have the batch's latest timestamp."""
-    is_append_time = header.timestamp_type is TimestampType.LOG_APPEND_TIME
-    return _microseconds(header.max_timestamp if is_append_time else header.base_timestamp)
-
-
-def _microseconds(timestamp_ms: int) -> int | None:
-    return timestamp_ms * 1000 if 0 <= timestamp_ms <= _LATEST_TIMESTAMP_MS else None
-
-
-def _where(kept: list[bool], values: list[int]) -> list[int | None]:
-    return [value if keep else None for keep, value in zip(kept, values, strict=True)]
+def whole(segment: Segment) -> Piece:
+    """All of a segment."""
+    return Piece(segment, 0, segment.size, end_offset=NO_LIMIT)

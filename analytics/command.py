@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from analytics.log_dirs import find_partitions
+from analytics.logs.partitions import find_partitions
 from analytics.report import (
     InventoryRow,
     print_inventory,
@@ -50,10 +50,11 @@ def count_partitions(spark: "SparkSession", directory: Path) -> list[InventoryRo
     from pyspark.sql import functions as f
 
     from analytics.inventory import inventory
-    from analytics.source import BATCHES, register
+    from analytics.source.sources import BATCHES, register
 
     register(spark)
-    batches = spark.read.format(BATCHES).load(str(directory.absolute()))
+    reader = spark.read.format(BATCHES).option("onDamage", "skip")
+    batches = reader.load(str(directory.absolute()))
     counted = inventory(batches).select(
         "log_dir",
         "topic",

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from analytics.log_dirs import PartitionLog
+from analytics.logs.partitions import PartitionLog
 
 _ANY_WIDTH = 10_000
 

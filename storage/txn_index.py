@@ -34,6 +34,16 @@ class AbortedTransaction(NamedTuple):
     last_stable_offset: int
 
 
+def decode_entries(data: bytes, path: str) -> list[AbortedTransaction]:
+    """The entries of an index file; a torn one at its end is left out."""
+    entries: list[AbortedTransaction] = []
+    for version, *fields in _ENTRY.iter_unpack(data[: len(data) - len(data) % _ENTRY.size]):
+        if version > _VERSION:
+            raise CorruptIndexError(f"{path} has an entry of version {version}")
+        entries.append(AbortedTransaction(*fields))
+    return entries
+
+
 class TxnIndex:
     """Aborted transactions in the order of their markers."""
 
@@ -129,11 +139,6 @@ class TxnIndex:
         self._size = self._file_size = size
 
     def _read(self) -> list[AbortedTransaction]:
-        data = self._environment.files.read_whole(self.path)
-        entries: list[AbortedTransaction] = []
-        for version, *fields in _ENTRY.iter_unpack(data[: len(data) - len(data) % _ENTRY.size]):
-            if version > _VERSION:
-                raise CorruptIndexError(f"{self.path} has an entry of version {version}")
-            entries.append(AbortedTransaction(*fields))
+        entries = decode_entries(self._environment.files.read_whole(self.path), self.path)
         self._size = len(entries) * _ENTRY.size
         return entries

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
-from analytics.log_dirs import find_partitions
+from analytics.logs.partitions import find_partitions
 from storage.records.builder import ProducerInfo
 from storage.records.layout import Codec
 from tests.support.broker import running_broker

@@ -1,8 +1,13 @@
 """Segment files for tests, written batch by batch as a broker would."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
+
+from analytics.batch_table import read_batches, whole
+from analytics.logs.partitions import Segment
+from analytics.problems import Report, skip
 from storage.records.builder import BatchBuilder, ProducerInfo
 from storage.records.layout import Codec
 
@@ -39,3 +44,8 @@ def write_segment(
     file = directory / f"{base_offset:020d}.log"
     file.write_bytes(b"".join(batches))
     return file
+
+
+def read_segment(segment: Segment, report: Report = skip) -> Iterator[pa.RecordBatch]:
+    """The batch table of one segment, whatever is wrong with it."""
+    return read_batches([whole(segment)], report, fail_on_data_loss=False)

@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from analytics.batch_table import ARROW_SCHEMA, SPARK_SCHEMA, read_segment
-from analytics.log_dirs import Segment, find_partitions
+from analytics.batch_table import ARROW_SCHEMA
+from analytics.logs.partitions import Segment, find_partitions
+from analytics.source.sources import BATCH_SCHEMA
 from storage.records.builder import ProducerInfo
 from storage.records.layout import MAGIC_0, MAGIC_1, Codec
 from storage.records.legacy_builder import LegacyBuilder
-from tests.unit.analytics.segments import START_MS, batch, write_segment
+from tests.unit.analytics.segments import START_MS, batch, read_segment, write_segment
 
 
 def rows(*batches: bytes | bytearray, log_dir: Path) -> list[dict[str, Any]]:
@@ -43,10 +44,12 @@ def test_a_batch_is_one_row_of_what_its_header_says(tmp_path: Path) -> None:
         "base_sequence": 5,
         "is_transactional": True,
         "is_control": False,
+        "control_type": None,
         "leader_epoch": -1,
         "log_dir": str(tmp_path),
         "segment": str(tmp_path / "orders-3" / f"{0:020d}.log"),
         "position": len(first),
+        "crc_ok": None,
     }
 
 
@@ -82,12 +85,12 @@ def test_a_segment_that_was_deleted_has_no_rows(tmp_path: Path) -> None:
     assert list(read_segment(gone)) == []
 
 
-def test_bytes_appended_after_the_search_are_read(tmp_path: Path) -> None:
+def test_bytes_appended_after_the_planning_are_for_the_next_query(tmp_path: Path) -> None:
     file = write_segment(tmp_path, "t-0", 0, [batch(0, 1)])
     (log,) = find_partitions(tmp_path)
     with file.open("ab") as stream:
         stream.write(batch(1, 1))
-    assert sum(table.num_rows for table in read_segment(log.segments[0])) == 2
+    assert sum(table.num_rows for table in read_segment(log.segments[0])) == 1
 
 
 def test_large_batches_are_skipped_over_and_small_ones_all_found(tmp_path: Path) -> None:
@@ -114,4 +117,4 @@ def test_messages_of_older_formats_are_counted_one_by_one(
 
 
 def test_sparks_schema_names_the_columns_of_arrows() -> None:
-    assert [column.split()[0] for column in SPARK_SCHEMA.split(",")] == ARROW_SCHEMA.names
+    assert [column.split()[0] for column in BATCH_SCHEMA.split(",")] == ARROW_SCHEMA.names

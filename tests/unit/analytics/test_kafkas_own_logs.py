@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from analytics.batch_table import read_segment
-from analytics.log_dirs import PartitionLog, find_partitions
+from analytics.logs.partitions import PartitionLog, find_partitions
 from storage.batch_scan import scan_batches
 from storage.files import Files
 from storage.records.batches import iter_records
+from tests.unit.analytics.segments import read_segment
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 PARTITIONS = [

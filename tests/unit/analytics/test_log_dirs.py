@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from analytics.errors import AnalysisError
-from analytics.log_dirs import find_partitions
+from analytics.logs.partitions import find_partitions
 from tests.unit.analytics.segments import batch, write_segment
 
 

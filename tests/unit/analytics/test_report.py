@@ -3,7 +3,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from analytics.log_dirs import find_partitions
+from analytics.logs.partitions import find_partitions
 from analytics.report import (
     InventoryRow,
     print_inventory,

@@ -1,30 +1,35 @@
 from pathlib import Path
 
-from analytics.log_dirs import Segment
-from analytics.source import BatchReader, SegmentSplit, plan_splits
+from analytics.logs.partitions import Segment
+from analytics.pieces import Piece
+from analytics.source.options import parse_options
+from analytics.source.readers import BatchReader
+from analytics.source.splits import Split, gather
 from tests.unit.analytics.segments import batch, write_segment
 
 
-def segments(*sizes: int) -> list[Segment]:
-    return [Segment("d", "t", 0, n, f"{n}.log", size) for n, size in enumerate(sizes)]
+def pieces(*sizes: int) -> list[Piece]:
+    return [
+        Piece(Segment("d", "t", 0, n, f"{n}.log", size), 0, size) for n, size in enumerate(sizes)
+    ]
 
 
-def sizes(splits: list[SegmentSplit]) -> list[list[int]]:
-    return [[segment.size for segment in split.segments] for split in splits]
+def sizes(splits: list[Split]) -> list[list[int]]:
+    return [[piece.size for piece in split.pieces] for split in splits]
 
 
 def test_small_segments_share_a_split_and_a_large_one_has_its_own() -> None:
-    assert sizes(plan_splits(segments(4, 5, 3, 20, 1, 1), 10)) == [[4, 5], [3], [20], [1, 1]]
+    assert sizes(gather(pieces(4, 5, 3, 20, 1, 1), 10)) == [[4, 5], [3], [20], [1, 1]]
 
 
 def test_no_segments_make_no_splits() -> None:
-    assert plan_splits([], 10) == []
+    assert gather([], 10) == []
 
 
 def test_a_reader_yields_every_batch_of_its_splits(tmp_path: Path) -> None:
     write_segment(tmp_path, "a-0", 0, [batch(0, 2), batch(2, 1)])
     write_segment(tmp_path, "b-0", 0, [batch(0, 4)])
-    reader = BatchReader(tmp_path)
+    reader = BatchReader(parse_options({"path": str(tmp_path)}))
     counts = [
         (row["topic"], row["record_count"])
         for split in reader.partitions()

@@ -1,0 +1,1 @@
+"""Bytes of segments to Arrow columns, by compiled loops. Knows no files and no Spark."""

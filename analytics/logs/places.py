@@ -1,0 +1,187 @@
+"""Files and folders where logs may lie: local paths, and whatever PyArrow's file systems open.
+
+Owns how a name is opened, listed and joined. A name with `scheme://` in it (hdfs, s3, gs, file)
+goes to PyArrow; any other is a local path, which is read by plain system calls. Must not know
+what the files hold.
+"""
+
+import os
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+_SCHEME = "://"
+NO_IDENTITY = 0
+
+
+class Entry(NamedTuple):
+    """One name in a folder."""
+
+    name: str
+    location: str
+    is_directory: bool
+    size: int
+    identity: int
+
+
+class PlacedFile(Protocol):
+    """A file open for reading at any position. Closes itself when the last reference goes."""
+
+    size: int
+    identity: int  # tells a file from one that took its name; NO_IDENTITY where nothing does
+
+    def read(self, length: int, position: int) -> bytes:
+        """Up to `length` bytes; fewer only where the file ends."""
+
+    def read_into(self, target: memoryview, position: int) -> int:
+        """Fill a buffer, and say how much of it; less than all only where the file ends."""
+
+
+def is_local(location: str) -> bool:
+    return _SCHEME not in location
+
+
+def absolute(location: str) -> str:
+    """A name that means the same in every process of this machine."""
+    return os.path.abspath(location) if is_local(location) else location.rstrip("/")
+
+
+def join(location: str, name: str) -> str:
+    """The name of something in a folder. What follows a `?` in a URI are options for all of it."""
+    if is_local(location):
+        return f"{location}/{name}"
+    path, question_mark, options = location.partition("?")
+    return f"{path.rstrip('/')}/{name}{question_mark}{options}"
+
+
+def split(location: str) -> tuple[str, str]:
+    """The folder that something lies in, and its name there."""
+    path, question_mark, options = (
+        (location, "", "") if is_local(location) else location.partition("?")
+    )
+    folder, _, name = path.rstrip("/").rpartition("/")
+    return f"{folder}{question_mark}{options}", name
+
+
+def list_folder(location: str) -> list[Entry]:
+    """What is in a folder. What vanishes meanwhile was never there. Raises OSError."""
+    if is_local(location):
+        with os.scandir(location) as entries:
+            return list(_local_entries(entries))
+    from pyarrow.fs import FileSelector, FileType
+
+    file_system, path = _file_system(location)
+    return [
+        Entry(
+            found.base_name,
+            join(location, found.base_name),
+            found.type == FileType.Directory,
+            found.size or 0,
+            NO_IDENTITY,
+        )
+        for found in file_system.get_file_info(FileSelector(path))
+        if found.type in (FileType.File, FileType.Directory)
+    ]
+
+
+def _local_entries(entries: Iterator[os.DirEntry[str]]) -> Iterator[Entry]:
+    for entry in entries:
+        try:
+            is_directory = entry.is_dir()
+            size = 0 if is_directory else entry.stat().st_size
+        except FileNotFoundError:
+            continue
+        yield Entry(entry.name, entry.path, is_directory, size, entry.inode())
+
+
+def is_folder(location: str) -> bool | None:
+    """Whether this is a folder; None if there is nothing of that name."""
+    if is_local(location):
+        return os.path.isdir(location) if os.path.exists(location) else None
+    from pyarrow.fs import FileType
+
+    file_system, path = _file_system(location)
+    kind = file_system.get_file_info(path).type
+    return None if kind == FileType.NotFound else bool(kind == FileType.Directory)
+
+
+def open_file(location: str) -> PlacedFile:
+    """Raises FileNotFoundError where there is none, and OSError for what else can go wrong."""
+    if is_local(location):
+        return _LocalFile(location)
+    file_system, path = _file_system(location)
+    return _ArrowFile(file_system.open_input_file(path))
+
+
+def read_whole(location: str) -> bytes:
+    """All bytes of a small file. Raises FileNotFoundError where there is none."""
+    file = open_file(location)
+    return file.read(file.size, 0)
+
+
+class _LocalFile:
+    __slots__ = ("_descriptor", "identity", "size")
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        status = os.fstat(self._descriptor)
+        self.size = status.st_size
+        self.identity = status.st_ino
+
+    def read(self, length: int, position: int) -> bytes:
+        data = os.pread(self._descriptor, length, position)
+        while len(data) < length:
+            more = os.pread(self._descriptor, length - len(data), position + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def read_into(self, target: memoryview, position: int) -> int:
+        filled = 0
+        while filled < len(target):
+            count = os.preadv(self._descriptor, [target[filled:]], position + filled)
+            if not count:
+                break
+            filled += count
+        return filled
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):
+            os.close(self._descriptor)
+
+
+class _ArrowFile:
+    __slots__ = ("_file", "identity", "size")
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.size: int = file.size()
+        self.identity = NO_IDENTITY
+
+    def read(self, length: int, position: int) -> bytes:
+        data: bytes = self._file.read_at(max(0, min(length, self.size - position)), position)
+        return data
+
+    def read_into(self, target: memoryview, position: int) -> int:
+        data = self.read(len(target), position)
+        target[: len(data)] = data
+        return len(data)
+
+
+def _file_system(location: str) -> tuple[Any, str]:
+    """The file system of a URI, and the path in it."""
+    path, _, options = location.partition("?")
+    scheme, _, rest = path.partition(_SCHEME)
+    authority, slash, _ = rest.partition("/")
+    root = f"{scheme}{_SCHEME}{authority}{slash}"
+    file_system, root_path = _connected(f"{root}?{options}" if options else root)
+    return file_system, f"{root_path.rstrip('/')}/{rest[len(authority) + 1 :]}".rstrip("/") or "/"
+
+
+@lru_cache(maxsize=32)
+def _connected(root: str) -> tuple[Any, str]:
+    from pyarrow.fs import FileSystem
+
+    found: tuple[Any, str] = FileSystem.from_uri(root)
+    return found

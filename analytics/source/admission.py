@@ -1,0 +1,42 @@
+"""The reader of streaming queries as PySpark wants it from 4.2 on.
+
+Owns the answer to how much a batch may take, in Spark's own terms. Loaded only where Spark has
+them.
+"""
+
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from analytics.source.ranges import offsets_as_json, offsets_from_json
+from analytics.source.streaming import JsonOffsets, LogStreamReader, Offsets
+
+
+class AdmittingLogStreamReader(LogStreamReader, SupportsTriggerAvailableNow):
+    """Told where each batch starts, so that limits hold from the first batch on."""
+
+    _target: Offsets | None = None
+
+    def latestOffset(self, start: JsonOffsets, limit: ReadLimit) -> JsonOffsets:  # type: ignore[override]  # noqa: N802
+        latest = self._target if self._target is not None else self.available()
+        begun = offsets_from_json(start)
+        if not isinstance(limit, ReadAllAvailable):
+            latest = self.admitted(begun, latest)
+        return offsets_as_json({**begun, **latest})
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """A least number of offsets is seen to here: Spark's limits name one number each."""
+        most = self.options.max_offsets_per_trigger
+        if most is None and self.options.min_offsets_per_trigger is None:
+            return ReadAllAvailable()
+        return ReadMaxRows(most or (1 << 62))
+
+    def reportLatestOffset(self) -> JsonOffsets | None:  # noqa: N802
+        return offsets_as_json(self.available())
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Whatever is appended from now on is for another query."""
+        self._target = self.available()

@@ -1,0 +1,103 @@
+"""The tables as Spark data sources: `spark.read.format("barnabas").load(DIR)` and its siblings.
+
+Owns their names and schemas, and the choice of a reader. Spark loads this module in every Python
+worker that plans, so it loads nothing that only tasks need.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from analytics.source.options import COLUMNS, parse_options, record_columns
+from analytics.source.readers import (
+    BatchReader,
+    FilteringBatchReader,
+    FilteringRecordReader,
+    ProblemReader,
+    RecordReader,
+    is_pushdown_on,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RECORDS: Final = "barnabas"
+BATCHES: Final = "barnabas-batches"
+PROBLEMS: Final = "barnabas-problems"
+
+# Headers are read at many times the speed of records.
+_BATCH_BYTES_PER_TASK: Final = 256 * 1024 * 1024
+
+BATCH_SCHEMA: Final = """
+    topic string, partition int, base_offset bigint, last_offset bigint, record_count int,
+    bytes int, magic int, codec string, timestamp_type string, first_timestamp timestamp,
+    last_timestamp timestamp, producer_id bigint, producer_epoch int, base_sequence int,
+    is_transactional boolean, is_control boolean, control_type string, leader_epoch int,
+    log_dir string, segment string, position bigint, crc_ok boolean
+"""
+PROBLEM_SCHEMA: Final = """
+    topic string, partition int, kind string, base_offset bigint, position bigint, bytes bigint,
+    detail string, log_dir string, segment string
+"""
+
+
+class RecordSource(DataSource):
+    """One row per record, in the columns of Spark's Kafka source."""
+
+    @classmethod
+    def name(cls) -> str:
+        return RECORDS
+
+    def schema(self) -> str:
+        return ", ".join(f"`{name}` {COLUMNS[name]}" for name in record_columns(self.options))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        kind = FilteringRecordReader if is_pushdown_on() else RecordReader
+        return kind(parse_options(self.options))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        from analytics.source.streaming import stream_reader
+
+        return stream_reader(parse_options(self.options, is_streaming=True))
+
+
+class BatchSource(DataSource):
+    """One row per batch, from the headers alone."""
+
+    @classmethod
+    def name(cls) -> str:
+        return BATCHES
+
+    def schema(self) -> str:
+        return BATCH_SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        kind = FilteringBatchReader if is_pushdown_on() else BatchReader
+        return kind(parse_options(self.options, bytes_per_task=_BATCH_BYTES_PER_TASK))
+
+
+class ProblemSource(DataSource):
+    """One row for each thing that cannot be read."""
+
+    @classmethod
+    def name(cls) -> str:
+        return PROBLEMS
+
+    def schema(self) -> str:
+        return PROBLEM_SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return ProblemReader(parse_options(self.options))
+
+
+def register(spark: "SparkSession") -> None:
+    """Make the sources known to a session. Those that Spark has found by itself stay."""
+    from pyspark.errors import PySparkException
+
+    for source in (RecordSource, BatchSource, ProblemSource):
+        try:
+            spark.dataSource.register(source)
+        except PySparkException as error:
+            if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+                raise
