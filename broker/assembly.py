@@ -12,6 +12,7 @@ import time
 
 from broker import handlers
 from broker.background import BackgroundTasks
+from broker.clock import now_ms
 from broker.configs.admin import ConfigAdmin
 from broker.configs.cleaner_settings import CleanerChanges
 from broker.configs.dynamic_settings import Reconfigurable
@@ -23,6 +24,9 @@ from broker.controller_link import ControllerLink
 from broker.dispatch import Dispatcher
 from broker.errors import StartupError
 from broker.fetch_sessions import FetchSessions
+from broker.groups.coordinator import GroupCoordinator
+from broker.groups.settings import group_settings
+from broker.groups.zookeeper_offsets import ZooKeeperOffsets
 from broker.identity import Identity, establish_identity, record_identity
 from broker.log_cleaner import LogCleaner, cleaner_settings
 from broker.log_flusher import LogFlusher
@@ -34,6 +38,7 @@ from broker.settings import SecurityProtocol, Settings
 from broker.timing_wheel import TimingWheel
 from broker.topic_admin import TopicAdmin
 from broker.topic_configs import TopicConfigs
+from broker.topic_names import GROUP_METADATA_TOPIC
 from broker.transactions.producer_ids import ProducerIds
 from controller.cluster import BrokerInfo, Endpoint
 from controller.controller import Controller
@@ -92,15 +97,16 @@ class Assembly:
             raise StartupError(str(error)) from error
         record_identity(identity, self._logs.live_directories, self._files)
         timers = TimingWheel()
+        replicas = ReplicaManager(
+            identity.broker_id, self._logs, self._metadata, topic_configs.log_config, timers
+        )
         services = Services(
             settings=self._settings,
             broker_id=identity.broker_id,
             broker_epoch=info.epoch,
             cluster_id=identity.cluster_id,
             metadata=self._metadata,
-            replicas=ReplicaManager(
-                identity.broker_id, self._logs, self._metadata, topic_configs.log_config, timers
-            ),
+            replicas=replicas,
             flusher=self._flusher,
             topics=TopicAdmin(self._settings, store, self._metadata, timers),
             topic_configs=topic_configs,
@@ -108,14 +114,17 @@ class Assembly:
             timers=timers,
             fetch_sessions=FetchSessions(self._settings.max_incremental_fetch_session_cache_slots),
             producer_ids=producer_ids,
+            groups=await self._coordinate_groups(store, replicas, timers),
+            old_offsets=ZooKeeperOffsets(store, self._settings.offset_metadata_max_bytes),
         )
         self._dispatcher.serve(services)
         await self._start_controller(store, info, services)
         self._hand_over = self._controlled_shutdown(store, services)
-        cleaner = self._start_background()
+        cleaner = self._start_background(services.groups)
         await self._follow_configuration(configuration, services, cleaner)
         sockets.start_processing()
         self._stops.push_async_callback(sockets.stop, grace_seconds=STOP_GRACE_SECONDS)
+        self._stops.push_async_callback(services.groups.stop)
         await wait_until_ready(self._metadata, services.replicas, identity.broker_id)
 
     async def hand_over_leadership(self) -> None:
@@ -227,6 +236,21 @@ class Assembly:
         await controller.start()
         self._stops.push_async_callback(controller.stop)
 
+    async def _coordinate_groups(
+        self, store: MetadataStore, replicas: ReplicaManager, timers: TimingWheel
+    ) -> GroupCoordinator:
+        """Which partition a group lives on is settled by how many there were at the start."""
+        known = (await store.assignments([GROUP_METADATA_TOPIC])).get(GROUP_METADATA_TOPIC, ())
+        return GroupCoordinator(
+            group_settings(self._settings),
+            len(known) or self._settings.offsets_topic_num_partitions,
+            replicas,
+            self._flusher,
+            timers,
+            asyncio.get_running_loop().call_soon,
+            now_ms,
+        )
+
     def _controlled_shutdown(self, store: MetadataStore, services: Services) -> ControlledShutdown:
         link = self._link(services, self._settings.inter_broker_listener)
         return ControlledShutdown(services, store, link)
@@ -250,7 +274,7 @@ class Assembly:
         await configuration.follow(logs, parts)
         self._stops.push_async_callback(configuration.stop)
 
-    def _start_background(self) -> LogCleaner:
+    def _start_background(self, groups: GroupCoordinator) -> LogCleaner:
         settings, logs = self._settings, self._logs
         background = BackgroundTasks()
         background.every("log-flusher", settings.log_flush_scheduler_interval_ms, logs.flush_due)
@@ -278,6 +302,11 @@ class Assembly:
         )
         background.every_on_loop(
             "producer-expiration", PRODUCER_EXPIRATION_CHECK_MS, logs.remove_expired_producers
+        )
+        background.every_on_loop(
+            "offset-expiration",
+            settings.offsets_retention_check_interval_ms,
+            groups.remove_expired_offsets,
         )
         self._stops.push_async_callback(background.stop)
         if settings.log_cleaner_enable:

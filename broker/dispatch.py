@@ -4,7 +4,7 @@ A handler module says with `@handles` which API it serves in which versions; tha
 drives dispatch, the version check and what ApiVersions advertises. A handler is a plain function:
 
 - it returns its response message: answered in the same turn of the loop;
-- it returns what the purgatory handed out: the request is parked and no worker waits for it;
+- it returns what the purgatory handed out, or an answer deferred: no worker waits for it;
 - it is `async`: its worker stays with it until it is done.
 
 Three kinds of failure, three fates: an error code goes into the response; a protocol error closes
@@ -18,6 +18,7 @@ from enum import Enum
 from types import CoroutineType
 from typing import Any, TypeAlias
 
+from broker.deferred import Deferred
 from broker.purgatory import Parked
 from broker.services import Services
 from network.channel import Request
@@ -173,11 +174,11 @@ async def _finish(
 
 def _settle(handler: ApiHandler, context: RequestContext, message: Any, outcome: Outcome) -> None:
     """Answer now, or when what was parked is done."""
-    if not isinstance(outcome, Parked):
+    if not isinstance(outcome, Parked | Deferred):
         _answer(context, outcome)
         return
 
-    def unpark(parked: Parked[Any]) -> None:
+    def unpark(parked: Parked[Any] | Deferred[Any]) -> None:
         try:
             result = parked.result()
         except Exception:

@@ -79,6 +79,11 @@ class ReplicaManager:
         self._logs = logs
         self._metadata = metadata
         self._topic_config = topic_config
+        self._on_leadership_changed: list[Callable[[Partition], None]] = []
+
+    def on_leadership_changed(self, callback: Callable[[Partition], None]) -> None:
+        """Be called with each partition that this broker begins or ceases to lead."""
+        self._on_leadership_changed.append(callback)
 
     def leader(self, topic: str, partition: int) -> Partition:
         """The partition, if it is led here; otherwise the error that tells a client where to go."""
@@ -142,8 +147,9 @@ class ReplicaManager:
     def stop(self, topic: str, partition: int, *, delete: bool) -> ErrorCode:
         """Serve a partition no longer; with `delete`, its log goes as well."""
         stopped = self.partitions.get((topic, partition))
-        if stopped is not None:
+        if stopped is not None and stopped.is_leader:
             stopped.is_leader = False
+            self._tell_leadership(stopped)
         try:
             if delete:
                 self.partitions.pop((topic, partition), None)
@@ -190,6 +196,7 @@ class ReplicaManager:
         try:
             if partition is None:
                 partition = self._create(topic, state)
+            was_leader = partition.is_leader
             partition.apply(state)
         except EXPECTED_FAILURES as error:
             logger.error("Cannot take over %s-%d: %s", *key, error)
@@ -197,7 +204,13 @@ class ReplicaManager:
         self.partitions[key] = partition
         if not partition.is_leader:
             self._wake_all(key)
+        if partition.is_leader != was_leader:
+            self._tell_leadership(partition)
         return ErrorCode.NONE
+
+    def _tell_leadership(self, partition: Partition) -> None:
+        for callback in self._on_leadership_changed:
+            callback(partition)
 
     def _create(self, topic: str, state: LeaderAndIsrPartitionState) -> Partition:
         log = self._logs.get_or_create(

@@ -8,10 +8,10 @@ import asyncio
 import contextlib
 import logging
 import signal
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from broker.clock import now_ms
 from broker.errors import StartupError
 from broker.java import find_java
 from broker.log_flusher import LogFlusher
@@ -65,10 +65,6 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     except ImportError:
         return asyncio.new_event_loop
     return uvloop.new_event_loop
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class BrokerServer:

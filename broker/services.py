@@ -14,6 +14,8 @@ from network.protocol import ErrorCode
 
 if TYPE_CHECKING:
     from broker.configs.admin import ConfigAdmin
+    from broker.groups.coordinator import GroupCoordinator
+    from broker.groups.zookeeper_offsets import ZooKeeperOffsets
     from broker.topic_admin import TopicAdmin
     from broker.topic_configs import TopicConfigs
     from broker.transactions.producer_ids import ProducerIds
@@ -40,6 +42,8 @@ class Services:
     timers: TimingWheel
     fetch_sessions: FetchSessions
     producer_ids: "ProducerIds"
+    groups: "GroupCoordinator"
+    old_offsets: "ZooKeeperOffsets"
     # Made after all the others, which it gives orders to; requests come when it is there.
     controller: "Controller" = field(init=False)
 

@@ -287,14 +287,7 @@ class MetadataStore:
         return await self.config(znodes.TOPIC_CONFIGS, topic)
 
     async def set_config(self, kind: str, name: str, settings: Mapping[str, str]) -> None:
-        path, data = znodes.config(kind, name), znodes.encode_config(settings)
-        try:
-            await self.client.set(path, data)
-        except NoNodeError:
-            try:
-                await self._create_with_parents(path, data)
-            except NodeExistsError:
-                await self.client.set(path, data)
+        await self._set_or_create(znodes.config(kind, name), znodes.encode_config(settings))
 
     async def configs(self, kind: str) -> dict[str, dict[str, str]]:
         """Everything of a kind that has settings; those of a user's clients by user/clients/id."""
@@ -321,6 +314,17 @@ class MetadataStore:
         data = znodes.encode_config_change(f"{kind}/{name}")
         await self.client.create(znodes.CONFIG_CHANGE_PREFIX, data, sequential=True)
 
+    # -- offsets of old consumers --------------------------------------------------------------
+
+    async def consumer_offset(self, group: str, partition: TopicPartition) -> int | None:
+        path = znodes.consumer_offset(group, partition)
+        node = await self._get(path)
+        return None if node is None else znodes.decode_consumer_offset(path, node.data)
+
+    async def set_consumer_offset(self, group: str, partition: TopicPartition, offset: int) -> None:
+        path = znodes.consumer_offset(group, partition)
+        await self._set_or_create(path, znodes.encode_consumer_offset(offset))
+
     # -- helpers -----------------------------------------------------------------------------
 
     async def _get(self, path: str) -> Node | None:
@@ -334,6 +338,15 @@ class MetadataStore:
             return await self.client.children(path)
         except NoNodeError:
             return []
+
+    async def _set_or_create(self, path: str, data: bytes) -> None:
+        try:
+            await self.client.set(path, data)
+        except NoNodeError:
+            try:
+                await self._create_with_parents(path, data)
+            except NodeExistsError:
+                await self.client.set(path, data)
 
     async def _create_with_parents(self, path: str, data: bytes | None) -> None:
         try:

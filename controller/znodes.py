@@ -341,3 +341,21 @@ def _decode_partitions(path: str, data: bytes) -> set[TopicPartition]:
         return {TopicPartition(one["topic"], one["partition"]) for one in content["partitions"]}
     except (KeyError, TypeError) as error:
         raise MalformedNodeError(f"{path}: {error!r}") from None
+
+
+# -- offsets of old consumers -----------------------------------------------------------------
+
+
+def consumer_offset(group: str, partition: TopicPartition) -> str:
+    return f"{CONSUMERS}/{group}/offsets/{partition.topic}/{partition.partition}"
+
+
+def encode_consumer_offset(offset: int) -> bytes:
+    return str(offset).encode()
+
+
+def decode_consumer_offset(path: str, data: bytes) -> int:
+    try:
+        return int(data)
+    except ValueError as error:
+        raise MalformedNodeError(f"{path}: {error}") from None

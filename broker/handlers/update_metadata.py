@@ -25,5 +25,7 @@ def update_metadata(
 ) -> UpdateMetadataResponse:
     code = services.check_controller_request(request.broker_epoch, request.controller_epoch)
     if code == ErrorCode.NONE:
-        services.metadata.update(request)
+        deleted = services.metadata.update(request)
+        if deleted:
+            services.groups.forget_partitions(deleted)
     return UpdateMetadataResponse(error_code=code)

@@ -78,7 +78,6 @@ class ReplicationTable:
         MEDIUM,
         "Kafka release whose protocol brokers speak among themselves.",
         check=KAFKA_RELEASE,
-        idle=True,
     )
 
 

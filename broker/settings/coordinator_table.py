@@ -6,29 +6,26 @@ from broker.settings.kinds import HIGH, INT_MAX, LOW, MEDIUM, integer, long, sho
 
 class GroupTable:
     group_min_session_timeout_ms = integer(
-        6000, MEDIUM, "Shortest session timeout a consumer may ask for.", idle=True
+        6000, MEDIUM, "Shortest session timeout a consumer may ask for."
     )
     group_max_session_timeout_ms = integer(
-        30 * 60 * 1000, MEDIUM, "Longest session timeout a consumer may ask for.", idle=True
+        30 * 60 * 1000, MEDIUM, "Longest session timeout a consumer may ask for."
     )
     group_initial_rebalance_delay_ms = integer(
-        3000, MEDIUM, "How long a new group waits for more members.", idle=True
+        3000, MEDIUM, "How long a new group waits for more members."
     )
-    group_max_size = integer(
-        INT_MAX, MEDIUM, "Members a group may have.", check=at_least(1), idle=True
-    )
+    group_max_size = integer(INT_MAX, MEDIUM, "Members a group may have.", check=at_least(1))
 
 
 class OffsetsTable:
     offset_metadata_max_bytes = integer(
-        4096, HIGH, "Largest note that may go with a committed offset.", idle=True
+        4096, HIGH, "Largest note that may go with a committed offset."
     )
     offsets_load_buffer_size = integer(
         5 * 1024 * 1024,
         HIGH,
         "Bytes read at a time when offsets are loaded.",
         check=at_least(1),
-        idle=True,
     )
     offsets_topic_replication_factor = short(
         3, HIGH, "Replicas of the offsets topic.", check=at_least(1)
@@ -46,31 +43,28 @@ class OffsetsTable:
         check=at_least(1),
     )
     offsets_topic_compression_codec = integer(
-        0, HIGH, "Codec of the offsets topic: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.", idle=True
+        0, HIGH, "Codec of the offsets topic: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."
     )
     offsets_retention_minutes = integer(
         7 * 24 * 60,
         HIGH,
         "How long the offsets of a group without members are kept.",
         check=at_least(1),
-        idle=True,
     )
     offsets_retention_check_interval_ms = long(
         10 * 60 * 1000,
         HIGH,
         "How often offsets are looked through for expiry.",
         check=at_least(1),
-        idle=True,
     )
     offsets_commit_timeout_ms = integer(
         5000,
         HIGH,
         "How long a commit waits for the replicas of the offsets topic.",
         check=at_least(1),
-        idle=True,
     )
     offsets_commit_required_acks = short(
-        -1, HIGH, "Acknowledgements a commit needs; leave it at -1.", idle=True
+        -1, HIGH, "Acknowledgements a commit needs; leave it at -1."
     )
 
 

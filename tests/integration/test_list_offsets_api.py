@@ -1,9 +1,8 @@
-"""ListOffsets and FindCoordinator on a real broker: one scenario, many versions."""
+"""ListOffsets on a real broker: one scenario, many versions."""
 
 import pytest
 
 from network.protocol import ErrorCode
-from network.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tests.support.api import EARLIEST, LATEST, list_offset, new_topic, produce
 from tests.support.raw_client import RawClient, make_batch
 
@@ -48,10 +47,3 @@ def test_list_offsets_checks_the_leader_epoch(client: RawClient) -> None:
     assert newer.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
     unknown = list_offset(client, "nowhere", LATEST)
     assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
-@pytest.mark.parametrize("version", range(4))
-def test_there_is_no_coordinator_yet(client: RawClient, version: int) -> None:
-    response = client.ask(FindCoordinatorRequest(key="group"), version)
-    assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert response.node_id == -1

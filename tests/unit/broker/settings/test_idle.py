@@ -36,7 +36,6 @@ DERIVED = {
 
 READ_BY_A_CHECK_ALONE = {
     "broker.id.generation.enable": True,  # refusing to start is all that it is for
-    "inter.broker.protocol.version": False,
 }
 
 
