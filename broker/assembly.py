@@ -29,6 +29,7 @@ from broker.groups.settings import group_settings
 from broker.groups.zookeeper_offsets import ZooKeeperOffsets
 from broker.identity import Identity, establish_identity, record_identity
 from broker.log_cleaner import LogCleaner, cleaner_settings
+from broker.log_dirs import LogDirs
 from broker.log_flusher import LogFlusher
 from broker.metadata_cache import MetadataCache
 from broker.readiness import wait_until_ready
@@ -116,7 +117,10 @@ class Assembly:
             producer_ids=producer_ids,
             groups=await self._coordinate_groups(store, replicas, timers),
             old_offsets=ZooKeeperOffsets(store, self._settings.offset_metadata_max_bytes),
+            log_dirs=LogDirs(self._logs, replicas),
         )
+        services.log_dirs.resume()
+        self._stops.push_async_callback(services.log_dirs.stop)
         self._dispatcher.serve(services)
         await self._start_controller(store, info, services)
         self._hand_over = self._controlled_shutdown(store, services)

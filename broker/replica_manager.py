@@ -105,11 +105,15 @@ class ReplicaManager:
             raise ApiError(ErrorCode.REPLICA_NOT_AVAILABLE)
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
+    def knows_of(self, topic: str, partition: int) -> bool:
+        """Whether there is such a partition, here or elsewhere."""
+        return self._metadata.has_partition(topic, partition)
+
     def held(self, topic: str, partition: int) -> Partition:
         """The partition, if this broker has it, be it as leader or not."""
         found = self.partitions.get((topic, partition))
         if found is None:
-            known = self._metadata.has_partition(topic, partition)
+            known = self.knows_of(topic, partition)
             unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER if known else unknown)
         if found.log.is_offline:
@@ -153,6 +157,7 @@ class ReplicaManager:
         try:
             if delete:
                 self.partitions.pop((topic, partition), None)
+                self._logs.delete_future(topic, partition)
                 self._logs.delete(topic, partition)
         except EXPECTED_FAILURES as error:
             logger.error("Cannot delete %s-%d: %s", topic, partition, error)
@@ -216,4 +221,6 @@ class ReplicaManager:
         log = self._logs.get_or_create(
             topic, state.partition_index, self._topic_config(topic), is_new=state.is_new
         )
-        return Partition(topic, state.partition_index, self._broker_id, log)
+        partition = Partition(topic, state.partition_index, self._broker_id, log)
+        partition.future_log = self._logs.get_future(*partition.key)
+        return partition

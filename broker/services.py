@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from broker.configs.admin import ConfigAdmin
     from broker.groups.coordinator import GroupCoordinator
     from broker.groups.zookeeper_offsets import ZooKeeperOffsets
+    from broker.log_dirs import LogDirs
     from broker.topic_admin import TopicAdmin
     from broker.topic_configs import TopicConfigs
     from broker.transactions.producer_ids import ProducerIds
@@ -44,6 +45,7 @@ class Services:
     producer_ids: "ProducerIds"
     groups: "GroupCoordinator"
     old_offsets: "ZooKeeperOffsets"
+    log_dirs: "LogDirs"
     # Made after all the others, which it gives orders to; requests come when it is there.
     controller: "Controller" = field(init=False)
 

@@ -12,12 +12,18 @@ from storage.log import Log
 COPY_BYTES: Final = 1024 * 1024
 
 
+def cut_to_length(current: Log, future: Log) -> None:
+    """Drop what the copy has beyond the end of the log, which may have lost it in a crash."""
+    if future.end_offset > current.end_offset:
+        future.truncate_to(current.end_offset)
+
+
 def copy_some(current: Log, future: Log, max_bytes: int = COPY_BYTES) -> bool:
     """Copy the next batches; True if the copy has all that the log has."""
     if future.end_offset < current.start_offset or future.start_offset > current.end_offset:
         future.truncate_fully_and_start_at(current.start_offset)
-    elif future.end_offset > current.end_offset:
-        future.truncate_to(current.end_offset)
+    else:
+        cut_to_length(current, future)
     read = current.read(future.end_offset, max_bytes, ReadIsolation.LOG_END)
     if len(read.slice):
         future.append_as_follower(read.slice.read())
