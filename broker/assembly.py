@@ -9,6 +9,7 @@ import contextlib
 import logging
 import socket
 import time
+from collections.abc import Sequence
 
 from broker import handlers
 from broker.background import BackgroundTasks
@@ -36,6 +37,7 @@ from broker.readiness import wait_until_ready
 from broker.replica_manager import ReplicaManager
 from broker.services import Services
 from broker.settings import SecurityProtocol, Settings
+from broker.states import BrokerLife, BrokerState
 from broker.timing_wheel import TimingWheel
 from broker.topic_admin import TopicAdmin
 from broker.topic_configs import TopicConfigs
@@ -69,11 +71,13 @@ class Assembly:
         logs: LogManager,
         flusher: LogFlusher,
         stops: contextlib.AsyncExitStack,
+        life: BrokerLife,
     ) -> None:
         self._settings = settings
         self._logs = logs
         self._flusher = flusher
         self._stops = stops
+        self._life = life
         self._files = Files()
         self._metadata = MetadataCache()
         self._dispatcher = Dispatcher()
@@ -191,6 +195,8 @@ class Assembly:
         self._logs.default_config = topic_configs.default
         self._logs.set_threads(self._settings.num_recovery_threads_per_data_dir)
         await topic_configs.load(await store.topics())
+        if not self._logs.was_stopped_cleanly:
+            self._life.enter(BrokerState.RECOVERING_FROM_UNCLEAN_SHUTDOWN)
         await asyncio.to_thread(self._logs.load, topic_configs.all_known())
         # Not before: closing marks the stop as clean, which only loading can find out.
         self._stops.push_async_callback(asyncio.to_thread, self._logs.close)
@@ -202,6 +208,7 @@ class Assembly:
         self, store: MetadataStore, sockets: SocketServer, identity: Identity
     ) -> BrokerInfo:
         endpoints = self._advertised_endpoints(sockets)
+        await _check_addresses(store, identity.broker_id, endpoints)
         info = BrokerInfo(identity.broker_id, endpoints, self._settings.broker_rack)
         return info.with_epoch(await store.register_broker(info))
 
@@ -237,6 +244,7 @@ class Assembly:
             on_registered=services.registered_anew,
         )
         services.controller = controller
+        self._life.knows_by(lambda: controller.is_active)
         await controller.start()
         self._stops.push_async_callback(controller.stop)
 
@@ -317,3 +325,17 @@ class Assembly:
             cleaner.start()
             self._stops.push_async_callback(cleaner.stop)
         return cleaner
+
+
+async def _check_addresses(
+    store: MetadataStore, broker_id: int, endpoints: Sequence[Endpoint]
+) -> None:
+    """Refuse to advertise what another broker is known by: clients would meet the wrong one."""
+    ours = {(one.host, one.port) for one in endpoints}
+    for other in (await store.brokers()).values():
+        for endpoint in other.endpoints:
+            if other.id != broker_id and (endpoint.host, endpoint.port) in ours:
+                raise StartupError(
+                    f"advertised.listeners: {endpoint.host}:{endpoint.port} is already registered"
+                    f" by broker {other.id}; advertise another address"
+                )

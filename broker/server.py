@@ -16,9 +16,10 @@ from broker.errors import StartupError
 from broker.java import find_java
 from broker.log_flusher import LogFlusher
 from broker.settings import Settings
-from broker.states import STOPPING, BrokerState
+from broker.states import STOPPING, BrokerLife, BrokerState
 from broker.topic_configs import TopicConfigs
 from controller.embedded_zookeeper import EmbeddedZooKeeper, EmbeddedZooKeeperError
+from controller.znodes import MalformedNodeError
 from storage.errors import NoLogDirectoryLeftError, StorageError
 from storage.log_manager import LogManager
 
@@ -72,7 +73,7 @@ class BrokerServer:
 
     def __init__(self, settings: Settings, on_fatal: Callable[[], None]) -> None:
         """`on_fatal` is called when a running broker cannot go on and must be stopped."""
-        self.state = BrokerState.NOT_RUNNING
+        self.life = BrokerLife()
         self.has_failed = False
         self._settings = settings
         self._on_fatal = on_fatal
@@ -80,20 +81,27 @@ class BrokerServer:
         self._stops = contextlib.AsyncExitStack()
         self._hand_over_leadership: Callable[[], Awaitable[None]] | None = None
 
+    @property
+    def state(self) -> BrokerState:
+        return self.life.state
+
     async def start(self) -> None:
         """Bring everything up, in Kafka's order; what fails on the way is told in one line."""
         logger.info("starting")
-        self.state = BrokerState.STARTING
+        self.life.enter(BrokerState.STARTING)
         self._tell_of_odd_settings()
         try:
             await self._start_parts()
-        except (EmbeddedZooKeeperError, StorageError) as error:
-            await self.stop()
-            raise StartupError(str(error)) from error
-        except BaseException:
+        except asyncio.CancelledError:
             await self.stop()
             raise
-        self.state = BrokerState.RUNNING_AS_BROKER
+        except BaseException as error:
+            logger.critical("Fatal error during startup. Prepare to shutdown")
+            await self.stop()
+            if isinstance(error, EmbeddedZooKeeperError | StorageError | MalformedNodeError):
+                raise StartupError(str(error)) from error
+            raise
+        self.life.enter(BrokerState.RUNNING_AS_BROKER)
         logger.info("started")
 
     async def stop(self) -> None:
@@ -102,11 +110,11 @@ class BrokerServer:
             return
         logger.info("shutting down")
         if self._hand_over_leadership is not None and not self.has_failed:
-            self.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
+            self.life.enter(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
             await self._hand_over_leadership()
-        self.state = BrokerState.BROKER_SHUTTING_DOWN
+        self.life.enter(BrokerState.BROKER_SHUTTING_DOWN)
         await self._stops.aclose()
-        self.state = BrokerState.NOT_RUNNING
+        self.life.enter(BrokerState.NOT_RUNNING)
         logger.info("shut down completed")
 
     async def _start_parts(self) -> None:
@@ -115,7 +123,7 @@ class BrokerServer:
         # ZooKeeper takes half a second to start, and so do these imports.
         from broker.assembly import Assembly
 
-        assembly = Assembly(self._settings, logs, self._flusher, self._stops)
+        assembly = Assembly(self._settings, logs, self._flusher, self._stops, self.life)
         await assembly.start(zookeeper)
         self._hand_over_leadership = assembly.hand_over_leadership
 
@@ -137,6 +145,7 @@ class BrokerServer:
             )
         except NoLogDirectoryLeftError as error:
             raise StartupError(f"{error}; make it writable, or set log.dirs") from error
+        self._stops.callback(self._logs.unlock)
         return self._logs
 
     def _log_directory_failed(self, path: Path, error: OSError) -> None:

@@ -46,6 +46,10 @@ class LogDirectory:
     def unlock(self) -> None:
         self._lock = None
 
+    @property
+    def has_clean_shutdown(self) -> bool:
+        return (self.path / CLEAN_SHUTDOWN_FILE).exists()
+
     def take_clean_shutdown(self) -> bool:
         """Whether the last stop was clean; the mark is removed, so that a crash counts as one."""
         return self._files.unlink(self.path / CLEAN_SHUTDOWN_FILE)

@@ -97,6 +97,11 @@ class LogManager:
         self._threads = per_directory
 
     @property
+    def was_stopped_cleanly(self) -> bool:
+        """Whether all directories bear the mark of a clean stop; loading takes it away."""
+        return all(directory.has_clean_shutdown for directory in self.directories)
+
+    @property
     def live_directories(self) -> list[Path]:
         return [directory.path for directory in self.directories]
 
@@ -359,6 +364,11 @@ class LogManager:
         self.checkpoint_high_watermarks()
         self.checkpoint_cleaned_offsets()
         self.directories.close()
+
+    def unlock(self) -> None:
+        """Let others have the directories, where nothing was loaded that `close` could close."""
+        for directory in self.directories:
+            directory.unlock()
 
     # Failures
 

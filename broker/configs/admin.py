@@ -173,7 +173,7 @@ class ConfigAdmin:
                     wanted = _altered(layer, changes, BROKER_SETTINGS)
                     await self._alter_broker(resource, wanted, validate_only)
                 case ResourceType.BROKER_LOGGER:
-                    self._check_logger_broker(resource.name)
+                    self._check_broker(resource.name)
                     _alter_loggers(resource, changes, validate_only)
                 case _:
                     raise _unalterable(resource)

@@ -62,6 +62,7 @@ async def _describe(
         return _refused(wanted, error.code, error.message)
     names = wanted.configuration_keys
     return DescribeConfigsResult(
+        error_message=None,
         resource_type=wanted.resource_type,
         resource_name=wanted.resource_name,
         configs=[show(entry) for entry in entries if names is None or entry.name in names],

@@ -7,6 +7,9 @@ import pytest
 
 from tests.support.broker import BrokerProcess, running_broker
 from tests.support.raw_client import RawClient
+from tests.support.zookeeper import zookeeper_connect
+
+__all__ = ["zookeeper_connect"]
 
 
 @pytest.fixture(scope="module")
