@@ -6,7 +6,7 @@ Owns the files that lie beside the partitions' directories. Must not know logs.
 import fcntl
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +27,8 @@ class LogDirectory:
         self.path = path
         self._files = files
         self._lock: Descriptor | None = None
+        # The partitions that each checkpoint speaks of.
+        self._on_record: dict[str, Collection[TopicPartition]] = {}
 
     def open(self) -> None:
         """Create the directory if need be, see that it can be used, and lock it."""
@@ -65,10 +67,17 @@ class LogDirectory:
     def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
         """A checkpoint's offsets; a broken one counts as empty, which costs time, never data."""
         try:
-            return read_offsets(self._files, self.path / name)
+            offsets = read_offsets(self._files, self.path / name)
         except CorruptCheckpointError as error:
             logger.warning("%s: it is taken to be empty", error)
             return {}
+        self._on_record[name] = offsets.keys()
+        return offsets
 
     def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         write_offsets(self._files, self.path / name, offsets)
+        self._on_record[name] = offsets.keys()
+
+    def has_on_record(self, partition: TopicPartition) -> bool:
+        """Whether a checkpoint speaks of a partition."""
+        return any(partition in partitions for partitions in self._on_record.values())

@@ -36,7 +36,12 @@ from storage.log_directory import LogDirectory
 from storage.log_loading import LoadProgress, LogLoader
 from storage.open_files import OpenFiles
 from storage.retention import enforce_retention
-from storage.segment_files import deleted_directory, future_directory, partition_directory
+from storage.segment_files import (
+    deleted_directory,
+    future_directory,
+    parse_directory_name,
+    partition_directory,
+)
 
 __all__ = ["LoadProgress", "LogManager"]
 
@@ -181,18 +186,24 @@ class LogManager:
             self._check_all_online(topic, partition)
         preferred = self._preferred.pop((topic, partition), None)
         directories = self._emptiest_first() if preferred is None else [self.directories[preferred]]
-        name = partition_directory(topic, partition)
-        log = self._create(directories, name, config or self.default_config)
+        path = Path(partition_directory(topic, partition))
+        log = self._create(directories, path, config or self.default_config)
         self._logs[topic, partition] = log
         return log
 
-    def _create(self, directories: list[LogDirectory], name: str, config: LogConfig) -> Log:
+    def _create(self, directories: list[LogDirectory], path: Path, config: LogConfig) -> Log:
+        topic, partition, _ = parse_directory_name(path)
         for directory in directories:
+            if directory.has_on_record((topic, partition)):
+                # Of a log that was deleted: a crash must not find it in the new one's place.
+                self._checkpoint_all({directory.path})
+                if directory.path in self.directories.offline:
+                    continue
             try:
-                return Log(self.environment, directory.path / name, config, clean=True)
+                return Log(self.environment, directory.path / path, config, clean=True)
             except OSError as error:
                 self.directories.fail(directory.path, error)
-        raise LogDirectoryError(self.offline_directories[-1], f"{name} cannot be created")
+        raise LogDirectoryError(self.offline_directories[-1], f"{path} cannot be created")
 
     def _check_all_online(self, topic: str, partition: int) -> None:
         for path in self.offline_directories:
@@ -215,7 +226,7 @@ class LogManager:
         if log is None or log.directory.parent != path:
             if log is not None:
                 self.delete_future(topic, partition)
-            name = future_directory(topic, partition)
+            name = Path(future_directory(topic, partition))
             log = self._create([self.directories[path]], name, current.config)
             self._future_logs[topic, partition] = log
         return log
@@ -258,19 +269,20 @@ class LogManager:
         self.environment.deferred_deletes.add_directory(str(log.directory), due_ms)
 
     def truncate(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Cut logs, and put their lower recovery points on record before more is written."""
+        """Cut logs, and put it on record before more is written that is neither on the disk nor
+        compacted."""
         cut = {
             log.directory.parent
             for key, offset in offsets.items()
             if (log := self._logs.get(key)) is not None and log.truncate_to(offset)
         }
-        self._checkpoint(RECOVERY_POINT_CHECKPOINT, _recovery_point, cut)
+        self._checkpoint_cut(cut)
 
     def truncate_fully_and_start_at(self, topic: str, partition: int, offset: int) -> None:
         """Empty a log; see `truncate`."""
         log = self._logs[topic, partition]
         log.truncate_fully_and_start_at(offset)
-        self._checkpoint(RECOVERY_POINT_CHECKPOINT, _recovery_point, {log.directory.parent})
+        self._checkpoint_cut({log.directory.parent})
 
     # Periodic work
 
@@ -325,11 +337,22 @@ class LogManager:
 
     def checkpoint_high_watermarks(self) -> None:
         """Remember the high watermarks. May run in a thread."""
-        self._checkpoint(HIGH_WATERMARK_CHECKPOINT, lambda log: log.high_watermark)
+        self._checkpoint(HIGH_WATERMARK_CHECKPOINT, _high_watermark)
 
     def checkpoint_cleaned_offsets(self) -> None:
         """Remember up to where each log is compacted. May run in a thread."""
-        self._checkpoint(CLEANER_CHECKPOINT, lambda log: log.cleaned_offset)
+        self._checkpoint(CLEANER_CHECKPOINT, _cleaned_offset)
+
+    def _checkpoint_cut(self, paths: Container[Path]) -> None:
+        self._checkpoint(RECOVERY_POINT_CHECKPOINT, _recovery_point, paths)
+        if any(log.cleaned_offset is not None for log in self.all_logs()):
+            self._checkpoint(CLEANER_CHECKPOINT, _cleaned_offset, paths)
+
+    def _checkpoint_all(self, paths: Container[Path]) -> None:
+        self._checkpoint(RECOVERY_POINT_CHECKPOINT, _recovery_point, paths)
+        self._checkpoint(LOG_START_OFFSET_CHECKPOINT, _hidden_start, paths)
+        self._checkpoint(HIGH_WATERMARK_CHECKPOINT, _high_watermark, paths)
+        self._checkpoint(CLEANER_CHECKPOINT, _cleaned_offset, paths)
 
     def _checkpoint(
         self,
@@ -397,6 +420,14 @@ def _descriptors_for_files() -> int:
 
 def _recovery_point(log: Log) -> int:
     return log.recovery_point
+
+
+def _high_watermark(log: Log) -> int:
+    return log.high_watermark
+
+
+def _cleaned_offset(log: Log) -> int | None:
+    return log.cleaned_offset
 
 
 def _hidden_start(log: Log) -> int | None:

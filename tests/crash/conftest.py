@@ -14,7 +14,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
     return make_template(tmp_path_factory.mktemp("template"))
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def log_without_errors() -> Iterator[None]:
     """Have log records hold text only: pytest keeps them, they keep errors, and errors the files
     of all managers that failed, thousands in a soak."""

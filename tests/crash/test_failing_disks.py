@@ -17,8 +17,6 @@ from tests.crash.killing import close_what_crashed, crash
 from tests.crash.model import Model
 from tests.crash.workload import CONFIG, CONFIGS, NOW, log_directories
 
-pytestmark = pytest.mark.usefixtures("log_without_errors")
-
 NEVER = 1 << 30
 KINDS = {
     "one error": Failure(0, errno.EIO, lasts=False),
