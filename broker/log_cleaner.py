@@ -149,6 +149,8 @@ class LogCleaner:
             return
         try:
             outcome = await self._have_cleaned(pending, worker)
+            if isinstance(outcome, CleaningSummary):
+                pending.complete(outcome)
         except (LogDirectoryError, StaleCleaningError, WorkerDiedError) as error:
             logger.warning("The cleaning of %s is given up: %s", log.name, error)
             await _abandon(pending, worker)
@@ -160,7 +162,6 @@ class LogCleaner:
             if isinstance(outcome, CleaningFailure):
                 self._failed(pending, outcome)
                 return
-            pending.complete(outcome)
             self.candidates.succeeded(log)
             self.last_summary = outcome
             _log_summary(cleanable, outcome)
@@ -216,8 +217,7 @@ async def _receive(pending: PendingCleaning, worker: CompactionWorker) -> Worker
     answer = asyncio.create_task(worker.receive())
     try:
         while not (await asyncio.wait({answer}, timeout=STALENESS_CHECK_SECONDS))[0]:
-            if pending.is_stale:
-                raise StaleCleaningError(f"{pending.log.name} has changed meanwhile")
+            pending.check()
         return answer.result()
     finally:
         answer.cancel()

@@ -42,7 +42,7 @@ class OffsetTable:
         while (slots := slots // _GROWTH) >= _SLOTS_TO_BEGIN_WITH:
             self._sizes_to_come.append(_prime_at_most(slots))
         most = self._sizes_to_come[0]
-        self.capacity = min(int(most * load_factor), most - 1)
+        self.capacity = max(min(int(most * load_factor), most - 1), 1)
         self._size = 0
         self._slots = 0
         self._limit = 0

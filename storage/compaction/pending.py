@@ -48,11 +48,15 @@ class PendingCleaning:
             or any(segment not in log.segments for segment in self._sources.values())
         )
 
+    def check(self) -> None:
+        """Raise StaleCleaningError where the log is not the same any more."""
+        if self.is_stale:
+            raise StaleCleaningError(f"{self.log.name} has changed while it was cleaned")
+
     def take_over(self, group: CleanedGroup) -> None:
         """Put cleaned segments into the place of their sources."""
         log = self.log
-        if self.is_stale:
-            raise StaleCleaningError(f"{log.name} has changed while it was cleaned")
+        self.check()
         cleaned = []
         for base_offset, sizes, largest in group.cleaned:
             segment = Segment(
@@ -69,6 +73,7 @@ class PendingCleaning:
 
     def complete(self, summary: CleaningSummary) -> None:
         """All groups have been taken over; the next cleaning begins where this one ended."""
+        self.check()
         self.log.cleaned_offset = summary.end_offset
 
     def give_up(self) -> None:
