@@ -21,7 +21,6 @@ from typing import Any, TypeAlias
 from broker.deferred import Deferred
 from broker.purgatory import Parked
 from broker.services import Services
-from network.channel import Request
 from network.protocol import (
     ApiKey,
     ErrorCode,
@@ -32,6 +31,7 @@ from network.protocol import (
     encode_response,
 )
 from network.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from network.request import Request
 
 logger = logging.getLogger(__name__)
 

@@ -1,13 +1,16 @@
-"""An acceptor listens on one endpoint and hands new connections round-robin to its processors."""
+"""An acceptor listens on one endpoint and hands new connections round-robin to its processors.
+
+Where the listener has no free slot it stops accepting, so that newcomers wait in the backlog; an
+address that has its share is refused.
+"""
 
 import asyncio
 import errno
-import itertools
 import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable
 
-from network.processor import Processor
+from network.processor import Listener, Processor
 
 logger = logging.getLogger(__name__)
 
@@ -15,6 +18,7 @@ BACKLOG = 512
 ACCEPTS_PER_TURN = 64
 PAUSE_WHEN_OUT_OF_DESCRIPTORS_SECONDS = 0.2
 OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+IPV4_MAPPED = "::ffff:"
 
 
 def listen(host: str, port: int, *, receive_buffer_bytes: int = -1) -> socket.socket:
@@ -41,12 +45,27 @@ class Acceptor:
     """Accepts the connections of one listener."""
 
     def __init__(
-        self, sock: socket.socket, processors: Sequence[Processor], *, send_buffer_bytes: int
+        self,
+        sock: socket.socket,
+        listener: Listener,
+        *,
+        send_buffer_bytes: int,
+        on_excess: Callable[[], None],
     ) -> None:
+        """`on_excess` is called when a connection was admitted beyond the broker's limit."""
+        self.listener = listener
+        self.processors: list[Processor] = []
         self._sock = sock
         self._send_buffer_bytes = send_buffer_bytes
-        self._next_processor = itertools.cycle(processors)
+        self._on_excess = on_excess
+        self._next_processor = 0
+        self._accepting = False
         self._paused: asyncio.TimerHandle | None = None
+
+    @property
+    def host(self) -> str:
+        host: str = self._sock.getsockname()[0]
+        return "0.0.0.0" if host == "::" else host
 
     @property
     def port(self) -> int:
@@ -54,7 +73,9 @@ class Acceptor:
         return port
 
     def start(self) -> None:
-        asyncio.get_running_loop().add_reader(self._sock.fileno(), self._on_connections)
+        if not self._accepting and self._sock.fileno() >= 0:
+            self._accepting = True
+            asyncio.get_running_loop().add_reader(self._sock.fileno(), self._on_connections)
 
     def stop(self) -> None:
         """Stop listening; connections that were accepted stay."""
@@ -62,13 +83,22 @@ class Acceptor:
             return
         if self._paused is not None:
             self._paused.cancel()
-        asyncio.get_running_loop().remove_reader(self._sock.fileno())
+        self._stop_accepting()
         self._sock.close()
 
+    def _stop_accepting(self) -> None:
+        if self._accepting:
+            self._accepting = False
+            asyncio.get_running_loop().remove_reader(self._sock.fileno())
+
     def _on_connections(self) -> None:
+        quotas, name = self.listener.quotas, self.listener.name
         for _ in range(ACCEPTS_PER_TURN):
+            if not quotas.has_slot(name):
+                self._wait_for_slot()
+                return
             try:
-                connection, _peer = self._sock.accept()
+                connection, peer = self._sock.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
@@ -76,24 +106,53 @@ class Acceptor:
                     raise
                 self._pause(error)
                 return
-            self._hand_over(connection)
+            self._admit(connection, peer[0].removeprefix(IPV4_MAPPED))
 
-    def _hand_over(self, connection: socket.socket) -> None:
+    def _admit(self, connection: socket.socket, address: str) -> None:
+        quotas = self.listener.quotas
+        if not quotas.admits(address):
+            self.listener.counters.refused += 1
+            logger.info(
+                "Rejected connection from %s, address already has the configured maximum of"
+                " %d connections.",
+                address,
+                quotas.limit_of_address(address),
+            )
+            connection.close()
+            return
         try:
-            connection.setblocking(False)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            if self._send_buffer_bytes > 0:
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
+            self._configure(connection)
         except OSError as error:
             logger.debug("A connection was gone before it was set up: %s", error)
             connection.close()
             return
-        next(self._next_processor).accept(connection)
+        self.listener.counters.accepted += 1
+        quotas.add(self.listener.name, address)
+        self._take_processor().accept(connection, address)
+        if quotas.excess:
+            self._on_excess()
+
+    def _configure(self, connection: socket.socket) -> None:
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if self._send_buffer_bytes > 0:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
+
+    def _take_processor(self) -> Processor:
+        processor = self.processors[self._next_processor % len(self.processors)]
+        self._next_processor += 1
+        return processor
+
+    def _wait_for_slot(self) -> None:
+        """Newcomers stay in the backlog until a connection ends or a limit is raised."""
+        self.listener.counters.waited += 1
+        self._stop_accepting()
+        self.listener.quotas.when_slot(self.start)
 
     def _pause(self, error: OSError) -> None:
         """Out of descriptors: stop asking for a while instead of spinning."""
         logger.error("Connections are not accepted for a moment: %s", error)
+        self._stop_accepting()
         loop = asyncio.get_running_loop()
-        loop.remove_reader(self._sock.fileno())
         self._paused = loop.call_later(PAUSE_WHEN_OUT_OF_DESCRIPTORS_SECONDS, self.start)

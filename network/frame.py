@@ -43,6 +43,23 @@ class FrameReader:
         """Bytes held for frames that nobody has taken yet."""
         return sum(map(len, self.frames)) + self._filled + len(self._prefix)
 
+    @property
+    def is_mid_frame(self) -> bool:
+        """The size of the next frame is known, and part of it is still to come."""
+        return self._partial is not None
+
+    @property
+    def reserved_bytes(self) -> int:
+        """What complete frames hold, and what the one at hand will hold in the end."""
+        return sum(map(len, self.frames)) + (self._size if self._partial is not None else 0)
+
+    def clear(self) -> None:
+        self.frames.clear()
+        self._release_tail()
+        self._partial = None
+        self._filled = 0
+        self._prefix = b""
+
     def direct_target(self) -> memoryview | None:
         """Where to receive the rest of the frame at hand; None: into a scratch buffer."""
         if self._partial is None:

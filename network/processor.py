@@ -8,9 +8,14 @@ import asyncio
 import contextlib
 import logging
 import socket
+from dataclasses import dataclass
 
 from network.channel import Channel, ChannelContext
+from network.connection_quotas import ConnectionQuotas
+from network.memory_pool import MemoryPool
+from network.metrics import ListenerCounters
 from network.request_channel import RequestChannel
+from network.tls.channel import TlsChannel, WrapsSockets
 
 logger = logging.getLogger(__name__)
 
@@ -19,30 +24,38 @@ MIN_IDLE_CHECK_SECONDS = 0.05
 MAX_IDLE_CHECK_SECONDS = 10.0
 
 
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """What the processors of one listener have in common."""
+
+    name: str
+    security_protocol: str
+    tls: WrapsSockets | None
+    request_channel: RequestChannel
+    memory_pool: MemoryPool | None
+    quotas: ConnectionQuotas
+    counters: ListenerCounters
+    max_request_size: int
+    max_idle_seconds: float
+
+
 class Processor:
     """One of `num.network.threads` processors of a listener."""
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        listener_name: str,
-        security_protocol: str,
-        request_channel: RequestChannel,
-        max_request_size: int,
-        max_idle_seconds: float,
-    ) -> None:
+    def __init__(self, name: str, listener: Listener) -> None:
         self.name = name
+        self.listener = listener
         self.channels: set[Channel] = set()
-        self._new_connections: asyncio.Queue[socket.socket] = asyncio.Queue()
-        self._max_idle_seconds = max_idle_seconds
+        self._new_connections: asyncio.Queue[tuple[socket.socket, str]] = asyncio.Queue()
         self._context = ChannelContext(
-            listener_name=listener_name,
-            security_protocol=security_protocol,
-            max_request_size=max_request_size,
+            listener_name=listener.name,
+            security_protocol=listener.security_protocol,
+            max_request_size=listener.max_request_size,
             scratch=memoryview(bytearray(SCRATCH_BYTES)),
-            request_channel=request_channel,
-            on_closed=self.channels.discard,
+            request_channel=listener.request_channel,
+            memory_pool=listener.memory_pool,
+            counters=listener.counters,
+            on_closed=self._forget,
         )
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -52,43 +65,68 @@ class Processor:
             asyncio.create_task(self._close_idle_connections(), name=f"{self.name}-idle"),
         ]
 
+    def drain(self) -> None:
+        """Take no further requests; those in flight are still answered."""
+        for channel in self.channels:
+            channel.drain()
+
     async def stop(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
         while not self._new_connections.empty():
-            self._new_connections.get_nowait().close()
+            self._discard(*self._new_connections.get_nowait())
         for channel in list(self.channels):
             channel.close()
 
-    def accept(self, sock: socket.socket) -> None:
-        """Take a connection over from the acceptor."""
-        self._new_connections.put_nowait(sock)
+    def accept(self, sock: socket.socket, address: str) -> None:
+        """Take a connection over from the acceptor, which has counted it."""
+        self._new_connections.put_nowait((sock, address))
+
+    def least_recently_used(self) -> Channel | None:
+        return min(self.channels, key=lambda channel: channel.last_active, default=None)
 
     async def _open_connections(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            sock = await self._new_connections.get()
+            sock, address = await self._new_connections.get()
             try:
-                channel = Channel(sock, self._context, loop)
+                channel = self._make_channel(sock, address, loop)
             except OSError as error:
                 logger.debug("A connection was gone before it was opened: %s", error)
-                sock.close()
+                self._discard(sock, address)
                 continue
             self.channels.add(channel)
             channel.open()
 
+    def _make_channel(
+        self, sock: socket.socket, address: str, loop: asyncio.AbstractEventLoop
+    ) -> Channel:
+        if self.listener.tls is None:
+            return Channel(sock, address, self._context, loop)
+        return TlsChannel(self.listener.tls.wrap(sock), address, self._context, loop)
+
+    def _discard(self, sock: socket.socket, address: str) -> None:
+        sock.close()
+        self.listener.quotas.remove(self.listener.name, address)
+
+    def _forget(self, channel: Channel) -> None:
+        self.channels.discard(channel)
+        self.listener.quotas.remove(self.listener.name, channel.address)
+
     async def _close_idle_connections(self) -> None:
-        if self._max_idle_seconds <= 0:
+        """A look at all of them now and then costs less than keeping them in order of use."""
+        longest = self.listener.max_idle_seconds
+        if longest <= 0:
             return
-        pause = self._max_idle_seconds / 4
-        pause = min(max(pause, MIN_IDLE_CHECK_SECONDS), MAX_IDLE_CHECK_SECONDS)
+        pause = min(max(longest / 4, MIN_IDLE_CHECK_SECONDS), MAX_IDLE_CHECK_SECONDS)
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(pause)
-            deadline = loop.time() - self._max_idle_seconds
+            deadline = loop.time() - longest
             for channel in [one for one in self.channels if one.last_active < deadline]:
                 logger.debug("Closing %s: idle for too long", channel)
+                self.listener.counters.idle += 1
                 with contextlib.suppress(OSError):
                     channel.close()

@@ -14,10 +14,13 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
+from time import perf_counter
 from typing import TYPE_CHECKING, TypeAlias
 
+from network.metrics import IdleMeter, RequestMetrics
+
 if TYPE_CHECKING:
-    from network.channel import Request
+    from network.request import Request
 
 logger = logging.getLogger(__name__)
 
@@ -36,8 +39,11 @@ class RequestChannel:
         self._idle: list[HandlerWorker] = []
         self._on_room: deque[Callable[[], None]] = deque()
         self._room_announced = False
-        self._workers = [HandlerWorker(self) for _ in range(workers)]
-        self._tasks: list[asyncio.Task[None]] = []
+        self._workers: dict[HandlerWorker, asyncio.Task[None] | None] = {}
+        self._running = False
+        self.metrics = RequestMetrics()
+        self._idle_meter = IdleMeter(perf_counter())
+        self.resize(workers)
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -46,24 +52,58 @@ class RequestChannel:
     def idle_workers(self) -> int:
         return len(self._idle)
 
+    @property
+    def workers(self) -> int:
+        return len(self._workers)
+
+    def idle_ratio(self) -> float:
+        """The share of the workers' time that was idle since the last time that this was asked."""
+        return self._idle_meter.ratio(
+            perf_counter(), self.metrics.handler_seconds(), len(self._workers)
+        )
+
     def start(self) -> None:
         """Let the workers drain what has come in so far, and take what follows."""
-        self._idle.extend(self._workers)
-        self._tasks = [
-            asyncio.create_task(worker.run(), name=f"request-handler-{number}")
-            for number, worker in enumerate(self._workers)
-        ]
+        self._running = True
+        for worker in self._workers:
+            self._employ(worker)
         self._wake_worker()
 
     async def stop(self) -> None:
         """End the workers; requests that are still queued are dropped."""
+        self._running = False
         self._idle.clear()
         self._queue.clear()
         self._on_room.clear()
-        for task in self._tasks:
+        tasks = [task for task in self._workers.values() if task is not None]
+        self._workers.clear()
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks.clear()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def resize(self, workers: int) -> None:
+        """Another number of workers; one that is at work leaves when it is done."""
+        while len(self._workers) < workers:
+            worker = HandlerWorker(self)
+            self._workers[worker] = None
+            if self._running:
+                self._employ(worker)
+        for worker in list(self._workers)[workers:]:
+            task = self._workers.pop(worker)
+            if worker in self._idle:
+                self._idle.remove(worker)
+                if task is not None:
+                    task.cancel()
+        self._wake_worker()
+
+    def employs(self, worker: "HandlerWorker") -> bool:
+        return worker in self._workers
+
+    def _employ(self, worker: "HandlerWorker") -> None:
+        number = list(self._workers).index(worker)
+        task = asyncio.create_task(worker.run(), name=f"request-handler-{number}")
+        self._workers[worker] = task
+        self._idle.append(worker)
 
     def submit(self, request: "Request", *, direct: bool) -> bool:
         """Hand a request over; False when the queue is full and the caller must keep it."""
@@ -85,6 +125,7 @@ class RequestChannel:
         if not self._queue:
             return None
         request = self._queue.popleft()
+        request.dequeued_at = perf_counter()
         if self._on_room and not self._room_announced:
             self._room_announced = True
             asyncio.get_running_loop().call_soon(self._announce_room)
@@ -93,11 +134,14 @@ class RequestChannel:
     def handle(self, request: "Request") -> Awaitable[None] | None:
         """Call the handler; whatever it raises costs one connection, never a worker."""
         try:
-            return self._handler(request)
+            work = self._handler(request)
         except Exception:
             logger.exception("Closing %s: its request could not be handled", request.channel)
             request.close_connection()
             return None
+        if work is None:
+            request.parked()  # unless it has been answered
+        return work
 
     def became_idle(self, worker: "HandlerWorker") -> None:
         self._idle.append(worker)
@@ -145,11 +189,13 @@ class HandlerWorker:
                 self._unfinished = None
                 await self._finish(request, work)
             await self._drain()
+            if not self._channel.employs(self):
+                return
             self._channel.became_idle(self)
 
     async def _drain(self) -> None:
         handled = 0
-        while (request := self._channel.take()) is not None:
+        while self._channel.employs(self) and (request := self._channel.take()) is not None:
             work = self._channel.handle(request)
             if work is not None:
                 await self._finish(request, work)

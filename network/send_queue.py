@@ -12,6 +12,7 @@ from typing import Protocol, TypeAlias
 
 MAX_GATHERED_BUFFERS = 64
 MAX_SENDFILE_BYTES = 8 << 20
+MAX_BYTES_PER_TURN = 8 << 20
 MORE_FOLLOWS: int = getattr(socket, "MSG_MORE", 0)
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -58,10 +59,14 @@ class SendQueue:
                 self.pending_bytes += size
 
     def write_to(self, sock: socket.socket) -> bool:
-        """Write until nothing is left (True) or the socket takes no more (False)."""
+        """Write until nothing is left (True); False when the socket takes no more, or has taken
+        so much in this turn of the loop that it is the others' turn."""
         parts = self._parts
+        enough = self.pending_bytes - MAX_BYTES_PER_TURN
         try:
             while parts:
+                if self.pending_bytes <= enough:
+                    return False
                 first = parts[0]
                 if isinstance(first, bytes | bytearray | memoryview):
                     self._send_buffers(sock)

@@ -10,8 +10,8 @@ from typing import IO
 
 import pytest
 
-from network.channel import Request
 from network.frame import SIZE_PREFIX
+from network.request import Request
 from network.request_channel import Handler
 from network.socket_server import BindError, ListenerEndpoint, NetworkLimits, SocketServer
 
