@@ -18,6 +18,7 @@ from broker.configs.admin import ConfigAdmin
 from broker.configs.cleaner_settings import CleanerChanges
 from broker.configs.dynamic_settings import Reconfigurable
 from broker.configs.log_settings import LogSettings
+from broker.configs.network_changes import CertificateChanges, ConnectionLimitChanges
 from broker.configs.service import DynamicConfiguration
 from broker.configs.thread_counts import ThreadCounts
 from broker.controlled_shutdown import ControlledShutdown
@@ -29,6 +30,7 @@ from broker.groups.coordinator import GroupCoordinator
 from broker.groups.settings import group_settings
 from broker.groups.zookeeper_offsets import ZooKeeperOffsets
 from broker.identity import Identity, establish_identity, record_identity
+from broker.listeners import endpoints, network_limits, tls_contexts
 from broker.log_cleaner import LogCleaner, cleaner_settings
 from broker.log_dirs import LogDirs
 from broker.log_flusher import LogFlusher
@@ -36,7 +38,7 @@ from broker.metadata_cache import MetadataCache
 from broker.readiness import wait_until_ready
 from broker.replica_manager import ReplicaManager
 from broker.services import Services
-from broker.settings import SecurityProtocol, Settings
+from broker.settings import Settings
 from broker.states import BrokerLife, BrokerState
 from broker.timing_wheel import TimingWheel
 from broker.topic_admin import TopicAdmin
@@ -50,7 +52,8 @@ from controller.metadata_store import BrokerRegisteredError, MetadataStore
 from controller.session_file import SessionFile
 from controller.term import ControllerOptions
 from controller.zookeeper import ZooKeeperClient, ZooKeeperError
-from network.socket_server import BindError, ListenerEndpoint, NetworkLimits, SocketServer
+from network.socket_server import BindError, SocketServer
+from network.tls.context import TlsContext
 from storage.files import Files
 from storage.log_manager import LogManager
 
@@ -81,6 +84,7 @@ class Assembly:
         self._files = Files()
         self._metadata = MetadataCache()
         self._dispatcher = Dispatcher()
+        self._tls: dict[str, TlsContext] = {}
         self._hand_over: ControlledShutdown | None = None
 
     async def start(self, zookeeper: EmbeddedZooKeeper | None) -> None:
@@ -129,7 +133,7 @@ class Assembly:
         await self._start_controller(store, info, services)
         self._hand_over = self._controlled_shutdown(store, services)
         cleaner = self._start_background(services.groups)
-        await self._follow_configuration(configuration, services, cleaner)
+        await self._follow_configuration(configuration, services, cleaner, sockets)
         sockets.start_processing()
         self._stops.push_async_callback(sockets.stop, grace_seconds=STOP_GRACE_SECONDS)
         self._stops.push_async_callback(services.groups.stop)
@@ -142,24 +146,20 @@ class Assembly:
 
     def _bind(self) -> SocketServer:
         settings = self._settings
-        for one in settings.bound_listeners:
-            if one.protocol is not SecurityProtocol.PLAINTEXT:
-                raise StartupError(f"listeners: {one}: only PLAINTEXT listeners are served so far")
         handlers.register_all()
-        endpoints = [
-            ListenerEndpoint(one.name, one.protocol.name, one.host, one.port)
-            for one in settings.bound_listeners
-        ]
-        limits = NetworkLimits(
-            processors_per_listener=settings.num_network_threads,
-            handler_workers=settings.num_io_threads,
-            queued_requests=settings.queued_max_requests,
-            max_request_size=settings.socket_request_max_bytes,
-            max_idle_seconds=settings.connections_max_idle_ms / 1000,
-            send_buffer_bytes=settings.socket_send_buffer_bytes,
-            receive_buffer_bytes=settings.socket_receive_buffer_bytes,
-        )
-        sockets = SocketServer(endpoints, limits, self._dispatcher)
+        self._tls = tls_contexts(settings)
+        has_control_plane = settings.control_plane_listener_name is not None
+        control = settings.control_plane_listener if has_control_plane else None
+        try:
+            sockets = SocketServer(
+                endpoints(settings, self._tls),
+                network_limits(settings),
+                self._dispatcher,
+                control_plane=control,
+                inter_broker=settings.inter_broker_listener,
+            )
+        except OSError as error:
+            raise StartupError(f"max.connections.per.ip.overrides: {error}") from error
         try:
             sockets.bind()
         except BindError as error:
@@ -228,7 +228,7 @@ class Assembly:
         self, store: MetadataStore, info: BrokerInfo, services: Services
     ) -> None:
         settings = self._settings
-        link = self._link(services, settings.control_plane_listener)
+        link = self._link(services, settings.control_plane_listener, settings.inter_broker_listener)
         controller = Controller(
             store,
             info,
@@ -267,19 +267,33 @@ class Assembly:
         link = self._link(services, self._settings.inter_broker_listener)
         return ControlledShutdown(services, store, link)
 
-    def _link(self, services: Services, listener_name: str) -> ControllerLink:
+    def _link(self, services: Services, *listener_names: str) -> ControllerLink:
         timeout = self._settings.controller_socket_timeout_ms / 1000
-        link = ControllerLink(services.broker_id, listener_name, timeout)
+        link = ControllerLink(services.broker_id, listener_names, timeout, self._tls)
         link.serve(services)
         self._stops.push_async_callback(link.close)
         return link
 
     async def _follow_configuration(
-        self, configuration: DynamicConfiguration, services: Services, cleaner: LogCleaner
+        self,
+        configuration: DynamicConfiguration,
+        services: Services,
+        cleaner: LogCleaner,
+        sockets: SocketServer,
     ) -> None:
+        certificates = CertificateChanges(self._tls)
         parts: list[Reconfigurable] = [
-            ThreadCounts({"num.recovery.threads.per.data.dir": self._logs.set_threads})
+            ThreadCounts(
+                {
+                    "num.recovery.threads.per.data.dir": self._logs.set_threads,
+                    "num.io.threads": sockets.resize_handlers,
+                    "num.network.threads": sockets.resize_processors,
+                }
+            ),
+            ConnectionLimitChanges(sockets),
+            certificates,
         ]
+        configuration.settings.on_reload(certificates.reload_files)
         if self._settings.log_cleaner_enable:
             parts.append(CleanerChanges(cleaner))
         logs = LogSettings(services.topic_configs, self._logs, services.controller)

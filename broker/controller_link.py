@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from broker.dispatch import REGISTRY
@@ -10,6 +10,7 @@ from broker.services import Services
 from controller.cluster import BrokerInfo
 from network.client import BrokerConnection
 from network.protocol.schema import Request, Response
+from network.tls.context import TlsContext
 
 logger = logging.getLogger(__name__)
 
@@ -17,9 +18,17 @@ logger = logging.getLogger(__name__)
 class ControllerLink:
     """Carries the controller's orders to brokers, and brokers' wishes to the controller."""
 
-    def __init__(self, broker_id: int, listener_name: str, timeout_seconds: float) -> None:
+    def __init__(
+        self,
+        broker_id: int,
+        listener_names: Sequence[str],
+        timeout_seconds: float,
+        tls: Mapping[str, TlsContext],
+    ) -> None:
+        """A broker is spoken to on the first of these listeners that it has."""
         self._broker_id = broker_id
-        self._listener_name = listener_name
+        self._listener_names = listener_names
+        self._tls = tls
         self._timeout = timeout_seconds
         self._services: Services | None = None
         self._connections: dict[tuple[int, int], BrokerConnection] = {}
@@ -63,10 +72,17 @@ class ControllerLink:
         if connection is not None and connection.is_open:
             return connection
         await self._disconnect(broker.id)
-        endpoint = broker.endpoint(self._listener_name)
+        endpoint = next(filter(None, map(broker.endpoint, self._listener_names)), None)
         if endpoint is None:
-            raise ConnectionError(f"broker {broker.id} has no listener {self._listener_name}")
-        connection = BrokerConnection(endpoint.host, endpoint.port, str(self._broker_id))
+            names = " or ".join(self._listener_names)
+            raise ConnectionError(f"broker {broker.id} has no listener {names}")
+        tls = self._tls.get(endpoint.listener_name)
+        connection = BrokerConnection(
+            endpoint.host,
+            endpoint.port,
+            str(self._broker_id),
+            tls=None if tls is None else tls.client_context(),
+        )
         await connection.connect()
         self._connections[key] = connection
         return connection

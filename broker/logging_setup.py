@@ -11,6 +11,7 @@ LEVELS = ("DEBUG", "INFO", "WARN", "ERROR")
 
 _SHOWN_LEVELS = {logging.WARNING: "WARN", logging.CRITICAL: "FATAL"}
 _CHATTY_LIBRARIES = ("kazoo", "asyncio")
+_SILENT_UNTIL_ASKED = "network.request"  # a line per request; kafka-configs can raise its level
 
 
 class LineFormatter(logging.Formatter):
@@ -45,6 +46,7 @@ def set_up_logging(level: str | None = None, stream: TextIO | None = None) -> No
     root.setLevel(threshold)
     for name in _CHATTY_LIBRARIES:
         logging.getLogger(name).setLevel(max(threshold, logging.WARNING))
+    logging.getLogger(_SILENT_UNTIL_ASKED).setLevel(logging.WARNING)
     _drop_what_the_lines_do_not_show()
 
 

@@ -7,6 +7,7 @@ that fails ends every request on it, and the caller decides what that means.
 
 import asyncio
 import itertools
+import ssl
 from collections import deque
 from contextlib import suppress
 from types import TracebackType
@@ -26,9 +27,13 @@ class ConnectionEnded(ConnectionError):
 class BrokerConnection:
     """One connection to one broker."""
 
-    def __init__(self, host: str, port: int, client_id: str) -> None:
+    def __init__(
+        self, host: str, port: int, client_id: str, *, tls: ssl.SSLContext | None = None
+    ) -> None:
+        """With `tls` the connection is encrypted, and the other side's certificate checked."""
         self.host = host
         self.port = port
+        self._tls = tls
         self._client_id = client_id
         self._correlation_ids = itertools.count()
         self._waiting: deque[_Waiting] = deque()
@@ -52,7 +57,7 @@ class BrokerConnection:
         return self._reading is not None and not self._reading.done()
 
     async def connect(self) -> None:
-        reader, self._writer = await asyncio.open_connection(self.host, self.port)
+        reader, self._writer = await asyncio.open_connection(self.host, self.port, ssl=self._tls)
         self._reading = asyncio.create_task(
             self._read_responses(reader), name=f"responses-{self.host}:{self.port}"
         )

@@ -3,7 +3,8 @@
 As in Kafka a single change may at most double a number or halve it.
 """
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from broker.settings import Settings, SettingsError
@@ -20,7 +21,7 @@ _NAMES: Final = (
 class ThreadCounts:
     """Workers by the setting that says how many there are; not every kind is there to resize."""
 
-    def __init__(self, resize: Mapping[str, Callable[[int], None]]) -> None:
+    def __init__(self, resize: Mapping[str, Callable[[int], Awaitable[None] | None]]) -> None:
         self._resize = resize
 
     def concerns(self, name: str) -> bool:
@@ -33,7 +34,9 @@ class ThreadCounts:
     async def apply(self, before: Settings, now: Settings) -> None:
         for name, resize in self._resize.items():
             if now[name] != before[name]:
-                resize(now[name])
+                resized = resize(now[name])
+                if inspect.isawaitable(resized):
+                    await resized
 
 
 def check_count(name: str, now: int, wanted: int) -> None:

@@ -106,11 +106,19 @@ def _conclude(
             if (partition := services.replicas.partitions[topic, result.index]).is_uncommitted
         ]
         if waiting:
+            _let_go_of_records(request)
             keys = [one.partition.key for one in waiting]
             return services.replicas.delayed_produces.park(
                 DelayedProduce(response, waiting), keys, request.timeout_ms / 1000
             )
     return response
+
+
+def _let_go_of_records(request: ProduceRequest) -> None:
+    """They are in the log: what waits for replicas must not hold their memory."""
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            data.records = None
 
 
 def _successes(response: ProduceResponse) -> Iterator[tuple[str, PartitionProduceResponse]]:

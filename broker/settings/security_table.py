@@ -24,33 +24,24 @@ class TlsTable:
     ssl_protocol = string("TLSv1.2", MEDIUM, "TLS version offered.", dynamic=PER_BROKER, idle=True)
     ssl_provider = string(None, MEDIUM, "Java TLS provider.", dynamic=PER_BROKER, idle=True)
     ssl_enabled_protocols = words(
-        ("TLSv1.2",), MEDIUM, "TLS versions accepted.", dynamic=PER_BROKER, idle=True
+        ("TLSv1.2",), MEDIUM, "TLS versions accepted.", dynamic=PER_BROKER
     )
-    ssl_keystore_type = string(
-        "JKS", MEDIUM, "Format of the key store.", dynamic=PER_BROKER, idle=True
-    )
+    ssl_keystore_type = string("JKS", MEDIUM, "Format of the key store.", dynamic=PER_BROKER)
     ssl_keystore_location = string(
-        None, MEDIUM, "Key store with the broker's certificate.", dynamic=PER_BROKER, idle=True
+        None, MEDIUM, "Key store with the broker's certificate.", dynamic=PER_BROKER
     )
-    ssl_keystore_password = password(
-        MEDIUM, "Password of the key store.", dynamic=PER_BROKER, idle=True
-    )
+    ssl_keystore_password = password(MEDIUM, "Password of the key store.", dynamic=PER_BROKER)
     ssl_key_password = password(
-        MEDIUM, "Password of the private key in the key store.", dynamic=PER_BROKER, idle=True
+        MEDIUM, "Password of the private key in the key store.", dynamic=PER_BROKER
     )
-    ssl_truststore_type = string(
-        "JKS", MEDIUM, "Format of the trust store.", dynamic=PER_BROKER, idle=True
-    )
+    ssl_truststore_type = string("JKS", MEDIUM, "Format of the trust store.", dynamic=PER_BROKER)
     ssl_truststore_location = string(
         None,
         MEDIUM,
         "Trust store with the authorities that may sign clients' certificates.",
         dynamic=PER_BROKER,
-        idle=True,
     )
-    ssl_truststore_password = password(
-        MEDIUM, "Password of the trust store.", dynamic=PER_BROKER, idle=True
-    )
+    ssl_truststore_password = password(MEDIUM, "Password of the trust store.", dynamic=PER_BROKER)
     ssl_keymanager_algorithm = string(
         "SunX509", MEDIUM, "Java key manager's algorithm.", dynamic=PER_BROKER, idle=True
     )
@@ -62,7 +53,6 @@ class TlsTable:
         LOW,
         "How the other side's host name is checked; empty switches it off.",
         dynamic=PER_BROKER,
-        idle=True,
     )
     ssl_secure_random_implementation = string(
         None, LOW, "Java source of random numbers for TLS.", dynamic=PER_BROKER, idle=True
@@ -73,14 +63,12 @@ class TlsTable:
         "Whether clients must show a certificate.",
         check=one_of("required", "requested", "none"),
         dynamic=PER_BROKER,
-        idle=True,
     )
     ssl_cipher_suites = words(
         (),
         MEDIUM,
         "TLS cipher suites accepted; empty means the usual ones.",
         dynamic=PER_BROKER,
-        idle=True,
     )
     ssl_principal_mapping_rules = string(
         "DEFAULT", LOW, "Rules that turn a certificate's subject into a user's name.", idle=True

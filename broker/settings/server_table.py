@@ -140,7 +140,6 @@ class ServerTable:
         -1,
         MEDIUM,
         "Bytes of waiting requests before reading from sockets stops; -1: no limit.",
-        idle=True,
     )
     request_timeout_ms = integer(
         30000, HIGH, "How long a request to another broker may take.", idle=True
@@ -214,14 +213,12 @@ class NetworkTable:
         "Connections allowed from one address.",
         check=at_least(0),
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     max_connections_per_ip_overrides = string(
         "",
         MEDIUM,
         "Other limits for some addresses, as host:count,...",
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     max_connections = integer(
         INT_MAX,
@@ -229,7 +226,6 @@ class NetworkTable:
         "Connections allowed in all.",
         check=at_least(0),
         dynamic=CLUSTER_WIDE,
-        idle=True,
     )
     connections_max_idle_ms = long(
         10 * 60 * 1000, MEDIUM, "Idle time after which a connection is closed."

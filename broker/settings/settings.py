@@ -91,6 +91,19 @@ class Settings(
         """The same broker with other values; raises SettingsError where they do not fit."""
         return Settings(Collected(given, self.unknown, self.ignored_environment), self.home)
 
+    def of_listener(self, listener: str) -> "Settings":
+        """The settings as a listener sees them: its own, listener.name.NAME.SETTING, come first."""
+        view = self.snapshot()
+        prefix = listener_prefix(listener)
+        for name, given in self.given.items():
+            setting = BROKER_SETTINGS.get(name.removeprefix(prefix))
+            if setting is not None and name.startswith(prefix):
+                view.__dict__[setting.attribute] = _parse(setting, name, given)
+        return view
+
+    def has_listener_value(self, listener: str, name: str) -> bool:
+        return listener_prefix(listener) + name in self.given
+
     def __getitem__(self, name: str) -> Any:
         return getattr(self, BROKER_SETTINGS[name].attribute)
 
@@ -117,11 +130,7 @@ class Settings(
     @cached_property
     def without_effect(self) -> tuple[str, ...]:
         """Settings that were given, are understood, and change nothing so far."""
-        return tuple(
-            name
-            for name in sorted(self.given)
-            if name not in BROKER_SETTINGS or BROKER_SETTINGS[name].idle
-        )
+        return tuple(name for name in sorted(self.given) if _is_idle(name))
 
     @cached_property
     def log_directories(self) -> tuple[Path, ...]:
@@ -247,6 +256,20 @@ def _parse(setting: Setting[T], name: str, given: Given) -> T:
         unset = "absent" if setting.default is None else f"{setting.default!s}"
         why = f"{error}; the default is {unset}"
         raise SettingsError(name, shown, why, given.origin) from None
+
+
+def listener_prefix(listener: str) -> str:
+    """What stands before the name of a setting that is meant for one listener."""
+    return f"listener.name.{listener.lower()}."
+
+
+def _is_idle(name: str) -> bool:
+    setting = BROKER_SETTINGS.get(name)
+    if setting is None and name.startswith("listener.name."):
+        plain = name.removeprefix("listener.name.").partition(".")[2]
+        if plain.startswith("ssl.") or plain == "max.connections":
+            setting = BROKER_SETTINGS.get(plain)
+    return setting is None or setting.idle
 
 
 def _check_passed_on(name: str, given: Given) -> None:

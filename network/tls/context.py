@@ -16,7 +16,14 @@ from enum import Enum
 from typing import IO
 
 from network.tls.cipher_suites import split_suites
-from network.tls.stores import Identity, Store, StoreError, load_authorities, load_identities
+from network.tls.stores import (
+    Identity,
+    Store,
+    StoreError,
+    certificate_names,
+    load_authorities,
+    load_identities,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +84,7 @@ class TlsContext:
         self.settings = settings
         self._modified = self._look_at_files()
         self._server = make_server_context(settings)
+        self._names = _names_of(settings)
 
     def wrap(self, sock: socket.socket) -> ssl.SSLSocket:
         """A server's side of TLS on a non-blocking socket; the handshake is still to come."""
@@ -92,19 +100,37 @@ class TlsContext:
         settings = settings or self.settings
         server = make_server_context(settings)
         self.settings, self._server = settings, server
+        self._names = _names_of(settings)
         self._modified = self._look_at_files()
         names = ", ".join(str(store.location) for store in settings.stores)
         logger.info("TLS context made anew from %s", names)
 
-    def reload_changed_files(self) -> bool:
-        """Reload if a store has been written since it was read; whether it was."""
-        if self._look_at_files() == self._modified:
-            return False
-        self.reload()
-        return True
+    def check_replacement(self, settings: TlsSettings) -> None:
+        """Refuse settings that cannot follow the present ones: as in Kafka a listener keeps its
+        certificate's names, and neither gains nor loses a store. Raises TlsError."""
+        make_server_context(settings)
+        old, new = self.settings, settings
+        if old.trust_store is None and new.trust_store is not None:
+            raise TlsError("ssl.truststore.location: a listener without one cannot get one")
+        if old.key_store is None or new.key_store is None or self._names is None:
+            return
+        if certificate_names(new.key_store) != self._names:
+            raise TlsError(
+                "ssl.keystore.location: the certificate's subject or alternative names differ from"
+                " those of the present one"
+            )
+
+    @property
+    def files_have_changed(self) -> bool:
+        """A store has been written since it was read."""
+        return self._look_at_files() != self._modified
 
     def _look_at_files(self) -> tuple[int | None, ...]:
         return tuple(store.modified_at() for store in self.settings.stores)
+
+
+def _names_of(settings: TlsSettings) -> list[tuple[str, frozenset[str]]] | None:
+    return None if settings.key_store is None else certificate_names(settings.key_store)
 
 
 def make_server_context(settings: TlsSettings) -> ssl.SSLContext:

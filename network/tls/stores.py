@@ -57,6 +57,22 @@ def load_identities(store: Store) -> list[Identity]:
         raise StoreError(f"{store.location}: {error}") from None
 
 
+def certificate_names(store: Store) -> list[tuple[str, frozenset[str]]]:
+    """Subject and alternative names of each identity's own certificate; raises StoreError."""
+    from cryptography import x509
+
+    names: list[tuple[str, frozenset[str]]] = []
+    for identity in load_identities(store):
+        certificate = x509.load_pem_x509_certificates(identity.pem.encode())[0]
+        try:
+            extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+            alternatives = frozenset(str(one.value) for one in extension.value)
+        except x509.ExtensionNotFound:
+            alternatives = frozenset()
+        names.append((certificate.subject.rfc4514_string(), alternatives))
+    return sorted(names, key=lambda one: one[0])
+
+
 def load_authorities(store: Store) -> str:
     """Every certificate of a trust store, in PEM; raises StoreError."""
     data = _read(store)

@@ -94,7 +94,7 @@ def test_an_unknown_setting_is_warned_of_with_the_closest_name_and_the_place(
 
 @pytest.mark.parametrize(
     "name",
-    ["listener.name.internal.ssl.keystore.location", "super.users", "authorizer.zookeeper.url"],
+    ["listener.name.internal.sasl.jaas.config", "super.users", "authorizer.zookeeper.url"],
 )
 def test_what_kafka_passes_on_to_plugins_is_let_through(name: str) -> None:
     settings = load_settings(None, [f"{name}=x"], {})
