@@ -23,6 +23,7 @@ from broker.configs.service import DynamicConfiguration
 from broker.configs.thread_counts import ThreadCounts
 from broker.controlled_shutdown import ControlledShutdown
 from broker.controller_link import ControllerLink
+from broker.directory_failures import DirectoryFailures
 from broker.dispatch import Dispatcher
 from broker.errors import StartupError
 from broker.fetch_sessions import FetchSessions
@@ -86,6 +87,7 @@ class Assembly:
         self._dispatcher = Dispatcher()
         self._tls: dict[str, TlsContext] = {}
         self._hand_over: ControlledShutdown | None = None
+        self._directory_failures: DirectoryFailures | None = None
 
     async def start(self, zookeeper: EmbeddedZooKeeper | None) -> None:
         """Raises StartupError for whatever an operator can mend."""
@@ -130,6 +132,7 @@ class Assembly:
         services.log_dirs.resume()
         self._stops.push_async_callback(services.log_dirs.stop)
         self._dispatcher.serve(services)
+        self._directory_failures = DirectoryFailures(info.id, services.replicas, store)
         await self._start_controller(store, info, services)
         self._hand_over = self._controlled_shutdown(store, services)
         cleaner = self._start_background(services.groups)
@@ -143,6 +146,11 @@ class Assembly:
         """Before a stop, while everything still runs."""
         if self._hand_over is not None:
             await self._hand_over.run()
+
+    def log_directory_failed(self) -> None:
+        """One of several; what it held is lost for now."""
+        if self._directory_failures is not None:
+            self._directory_failures.announce()
 
     def _bind(self) -> SocketServer:
         settings = self._settings
@@ -242,6 +250,7 @@ class Assembly:
                 balance_check_seconds=settings.leader_imbalance_check_interval_seconds,
             ),
             on_registered=services.registered_anew,
+            known_brokers=lambda: self._metadata.brokers,
         )
         services.controller = controller
         self._life.knows_by(lambda: controller.is_active)

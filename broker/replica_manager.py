@@ -90,6 +90,8 @@ class ReplicaManager:
         found = self.partitions.get((topic, partition))
         if found is not None and found.is_leader:
             return found
+        if found is not None and found.log.is_offline:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
         if found is None and not self._metadata.has_partition(topic, partition):
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -166,6 +168,12 @@ class ReplicaManager:
             self._wake_all((topic, partition))
         return ErrorCode.NONE
 
+    def log_directory_failed(self) -> None:
+        """Let go of whoever waits for partitions that can't be served any more."""
+        for key, partition in self.partitions.items():
+            if partition.log.is_offline:
+                self._wake_all(key)
+
     def _wake_all(self, key: PartitionKey) -> None:
         """A partition is led here no longer: who waits for it had better ask elsewhere."""
         for waiting in (self.delayed_fetches, self.delayed_produces, self.delayed_deletions):
@@ -192,6 +200,8 @@ class ReplicaManager:
     def _apply(self, topic: str, state: LeaderAndIsrPartitionState) -> ErrorCode:
         key = (topic, state.partition_index)
         partition = self.partitions.get(key)
+        if partition is not None and partition.log.is_offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR  # of whatever epoch: the controller asks for this
         known_epoch = UNKNOWN_EPOCH if partition is None else partition.leadership.leader_epoch
         if state.leader_epoch <= known_epoch:
             return ErrorCode.STALE_CONTROLLER_EPOCH

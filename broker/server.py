@@ -8,20 +8,24 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from broker.clock import now_ms
 from broker.errors import StartupError
 from broker.java import find_java
 from broker.log_flusher import LogFlusher
 from broker.settings import Settings
-from broker.states import STOPPING, BrokerLife, BrokerState
+from broker.states import RUNNING, STOPPING, BrokerLife, BrokerState
 from broker.topic_configs import TopicConfigs
 from controller.embedded_zookeeper import EmbeddedZooKeeper, EmbeddedZooKeeperError
 from controller.znodes import MalformedNodeError
 from storage.errors import NoLogDirectoryLeftError, StorageError
 from storage.log_manager import LogManager
+
+if TYPE_CHECKING:
+    from broker.assembly import Assembly
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +83,7 @@ class BrokerServer:
         self._on_fatal = on_fatal
         self._flusher = LogFlusher()
         self._stops = contextlib.AsyncExitStack()
-        self._hand_over_leadership: Callable[[], Awaitable[None]] | None = None
+        self._assembly: Assembly | None = None
 
     @property
     def state(self) -> BrokerState:
@@ -109,9 +113,9 @@ class BrokerServer:
         if self.state in (BrokerState.NOT_RUNNING, *STOPPING):
             return
         logger.info("shutting down")
-        if self._hand_over_leadership is not None and not self.has_failed:
+        if self._assembly is not None and self.state in RUNNING and not self.has_failed:
             self.life.enter(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
-            await self._hand_over_leadership()
+            await self._assembly.hand_over_leadership()
         self.life.enter(BrokerState.BROKER_SHUTTING_DOWN)
         await self._stops.aclose()
         self.life.enter(BrokerState.NOT_RUNNING)
@@ -123,9 +127,8 @@ class BrokerServer:
         # ZooKeeper takes half a second to start, and so do these imports.
         from broker.assembly import Assembly
 
-        assembly = Assembly(self._settings, logs, self._flusher, self._stops, self.life)
-        await assembly.start(zookeeper)
-        self._hand_over_leadership = assembly.hand_over_leadership
+        self._assembly = Assembly(self._settings, logs, self._flusher, self._stops, self.life)
+        await self._assembly.start(zookeeper)
 
     def _open_log_directories(self) -> LogManager:
         loop = asyncio.get_running_loop()
@@ -153,6 +156,8 @@ class BrokerServer:
             self.has_failed = True
             logger.critical("No log directory is left after %s failed: %s", path, error)
             self._on_fatal()
+        elif self._assembly is not None:
+            self._assembly.log_directory_failed()
 
     async def _launch_zookeeper(self) -> EmbeddedZooKeeper | None:
         """A ZooKeeper of our own, unless there is another; it starts while we go on."""

@@ -39,4 +39,5 @@ class BrokerLife:
         self._is_controller = is_controller
 
 
+RUNNING = (BrokerState.RUNNING_AS_BROKER, BrokerState.RUNNING_AS_CONTROLLER)
 STOPPING = (BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.BROKER_SHUTTING_DOWN)

@@ -6,7 +6,7 @@ itself. What the active controller does is term.py's.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, TypeVar
@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 
 _NOBODY: Final = -1
 _REGISTER_RETRY_SECONDS: Final = 5.0
+_REUNION_SECONDS: Final = 2.0
+_REUNION_CHECK_SECONDS: Final = 0.05
 
 T = TypeVar("T")
 
@@ -63,6 +65,7 @@ class Controller:
 
     ``send`` carries a request to a broker and returns its response. ``on_registered`` is told when
     the broker had to register anew, after its session had expired, and has another epoch.
+    ``known_brokers`` says which brokers were there when this one last heard of them.
     """
 
     def __init__(
@@ -73,12 +76,14 @@ class Controller:
         *,
         options: ControllerOptions | None = None,
         on_registered: Callable[[BrokerInfo], None] | None = None,
+        known_brokers: Callable[[], Collection[int]] = tuple,
     ) -> None:
         self._store = store
         self._broker = broker
         self._send = send
         self._options = options or ControllerOptions()
         self._on_registered = on_registered
+        self._known_brokers = known_brokers
         self._queue = EventQueue()
         self._task: asyncio.Task[None] | None = None
         self._term: Term | None = None
@@ -210,6 +215,7 @@ class Controller:
                 await self._resign()
             case events.SessionEstablished():
                 if await self._register_again():
+                    await self._wait_for_others()
                     await self._elect()
             case _ if self._term is not None:
                 await _TERM_HANDLERS[type(event)](self._term, event)
@@ -275,6 +281,20 @@ class Controller:
         if self._on_registered is not None:
             self._on_registered(self._broker)
         return True
+
+    async def _wait_for_others(self) -> None:
+        """Where ZooKeeper was away from all, let all come back before anybody counts as gone.
+
+        Otherwise the first to be back would lead what the others still lead as well. Where there is
+        a controller, ZooKeeper was away from this broker alone.
+        """
+        known = set(self._known_brokers())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_REUNION_SECONDS):
+                while await self._store.controller_id() is None:
+                    if known <= (await self._store.brokers()).keys():
+                        return
+                    await asyncio.sleep(_REUNION_CHECK_SECONDS)
 
 
 def _refuse(event: events.Event) -> None:

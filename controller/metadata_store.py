@@ -124,6 +124,11 @@ class MetadataStore:
         data = znodes.encode_broker(info, self._now_ms())
         await self.client.set(znodes.broker(info.id), data)
 
+    async def announce_failed_log_directory(self, broker_id: int) -> None:
+        """Have the controller ask the broker which of its replicas it has lost."""
+        data = znodes.encode_log_dir_event(broker_id)
+        await self.client.create(znodes.LOG_DIR_EVENT_PREFIX, data, sequential=True)
+
     async def brokers(self) -> dict[int, BrokerInfo]:
         """All registered brokers by id, in the order of their ids."""
         ids = sorted(map(int, await self._children(znodes.BROKER_IDS)))

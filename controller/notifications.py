@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable
+from typing import TypeVar
 
 from controller import events, znodes
 from controller.cluster import TopicPartition
@@ -11,6 +12,8 @@ from controller.office import Office
 from controller.zookeeper import NoNodeError
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class Notifications:
@@ -30,8 +33,8 @@ class Notifications:
         """Learn the new states, and tell every broker of them."""
         paths = await self._waiting(znodes.ISR_CHANGES)
         changed: set[TopicPartition] = set()
-        for path, data in (await self._read(paths)).items():
-            changed |= znodes.decode_isr_change(path, data)
+        for partitions in await self._read(paths, znodes.decode_isr_change):
+            changed |= partitions
         context = self._office.context
         known = sorted(one for one in changed if one.topic in context.assignments)
         context.leadership |= await self._office.store.partition_states(known)
@@ -42,8 +45,7 @@ class Notifications:
     async def on_log_dir_events(self, _: events.LogDirEventsNotified) -> None:
         """Ask the brokers again for all of their replicas; their answers tell which are lost."""
         paths = await self._waiting(znodes.LOG_DIR_EVENTS)
-        notices = await self._read(paths)
-        brokers = {znodes.decode_log_dir_event(path, data) for path, data in notices.items()}
+        brokers = set(await self._read(paths, znodes.decode_log_dir_event))
         if brokers:
             logger.warning("log directories of brokers %s have failed", sorted(brokers))
             replicas = self._office.context.replicas_on(brokers & self._office.context.live_brokers)
@@ -57,7 +59,13 @@ class Notifications:
             return []
         return [f"{folder}/{name}" for name in sorted(names)]
 
-    async def _read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        client = self._office.store.client
-        nodes = await asyncio.gather(*map(client.get, paths))
-        return {path: node.data for path, node in zip(paths, nodes, strict=True)}
+    async def _read(self, paths: list[str], decode: Callable[[str, bytes], T]) -> list[T]:
+        """What the notices say; one that nobody can read is dropped like the others."""
+        nodes = await asyncio.gather(*map(self._office.store.client.get, paths))
+        notices = []
+        for path, node in zip(paths, nodes, strict=True):
+            try:
+                notices.append(decode(path, node.data))
+            except znodes.MalformedNodeError as error:
+                logger.warning("Ignoring a notice that can't be read: %s", error)
+        return notices

@@ -43,7 +43,11 @@ class RequestedElections:
             node = await client.get(znodes.PREFERRED_ELECTION)
         except NoNodeError:
             return
-        partitions = znodes.decode_preferred_election(node.data)
+        try:
+            partitions = znodes.decode_preferred_election(node.data)
+        except znodes.MalformedNodeError as error:
+            logger.warning("Ignoring an election that can't be read: %s", error)
+            partitions = set()
         logger.info("Preferred leaders are wanted for %d partitions", len(partitions))
         await self.elect(partitions, Strategy.PREFERRED)
         await self._office.fenced.delete_nodes([znodes.PREFERRED_ELECTION])

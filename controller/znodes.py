@@ -293,7 +293,10 @@ def encode_log_dir_event(broker_id: int) -> bytes:
 
 
 def decode_log_dir_event(path: str, data: bytes) -> int:
-    return int(_decode(path, data)["broker"])
+    try:
+        return int(_decode(path, data)["broker"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise MalformedNodeError(f"{path}: {error!r}") from None
 
 
 def encode_reassignment(targets: Mapping[TopicPartition, Iterable[int]]) -> bytes:

@@ -39,7 +39,7 @@ _kazoo_logger: Final = logging.getLogger(__name__)
 _kazoo_logger.setLevel(logging.ERROR)
 
 _FIRST_RETRY_SECONDS: Final = 0.02
-_LONGEST_RETRY_SECONDS: Final = 1.0
+_LONGEST_RETRY_SECONDS: Final = 0.5
 
 _ERRORS: Final[dict[type[BaseException], type[ZooKeeperError]]] = {
     exceptions.NoNodeError: NoNodeError,
