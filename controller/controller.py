@@ -229,6 +229,9 @@ class Controller:
         if self._term is not None:
             return
         await self._look_for_controller()
+        if self.controller_id == self._broker.id:
+            await self._store.vacate_controller()  # ours, of a term that has ended
+            self.controller_id = _NOBODY
         if self.controller_id != _NOBODY:
             return
         try:

@@ -147,6 +147,13 @@ class MetadataStore:
         node = await self._get(znodes.CONTROLLER)
         return None if node is None else znodes.decode_controller(node.data)
 
+    async def vacate_controller(self) -> None:
+        """Give up /controller, if it is of this session."""
+        stat = await self.client.exists(znodes.CONTROLLER)
+        if stat is not None and stat.ephemeral_owner == self.client.session_id:
+            with suppress(NoNodeError):
+                await self.client.delete(znodes.CONTROLLER)
+
     async def elect_controller(self, broker_id: int) -> ControllerEpoch:
         """Become the controller with the next epoch, or raise ControllerMovedError."""
         current, version = await self._controller_epoch()

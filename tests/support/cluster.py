@@ -140,7 +140,13 @@ class StandInCluster:
         info = info.with_epoch(await store.register_broker(info))
         self._clients[broker_id] = client
         self.brokers[broker_id] = StandInBroker(info)
-        controller = Controller(store, info, self._send, options=self._options)
+        controller = Controller(
+            store,
+            info,
+            self._send,
+            options=self._options,
+            known_brokers=lambda: self.brokers[broker_id].live_brokers,
+        )
         self.controllers[broker_id] = controller
         await controller.start()
         return controller
@@ -206,8 +212,9 @@ def run_cluster(
             for broker in range(brokers):
                 await cluster.start(broker)
                 await cluster.until(lambda: cluster.active == [0])
-            everyone = set(range(brokers))
-            await cluster.until(lambda: cluster.brokers[0].live_brokers == everyone)
+            if brokers:
+                everyone = set(range(brokers))
+                await cluster.until(lambda: cluster.brokers[0].live_brokers == everyone)
             await scenario(cluster)
 
     asyncio.run(asyncio.wait_for(with_cluster(), 90))

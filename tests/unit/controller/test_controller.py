@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from controller import znodes
 from controller.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from controller.zookeeper import Create, Delete, SetData
 from network.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from network.protocol.messages.update_metadata import UpdateMetadataRequest
-from tests.support.cluster import StandInCluster
-from tests.support.zookeeper import BreakableConnection
+from tests.support.cluster import StandInBroker, StandInCluster
 
 T0 = TopicPartition("t", 0)
 
@@ -201,41 +203,88 @@ def test_replica_on_a_failed_disk_loses_leadership(zookeeper_connect: str) -> No
     run(zookeeper_connect, scenario)
 
 
-def test_broker_whose_session_expired_registers_anew_and_goes_on(zookeeper_connect: str) -> None:
+def test_unclean_election_that_is_allowed_later_finds_leaders(zookeeper_connect: str) -> None:
     async def scenario(cluster: StandInCluster) -> None:
-        async with BreakableConnection(zookeeper_connect) as way:
-            await cluster.start(0)
-            await cluster.until(lambda: cluster.active == [0])
-            await cluster.start(1, connect=way.connect_string, session_timeout_ms=600)
-            await cluster.until(lambda: cluster.brokers[0].live_brokers == {0, 1})
-            way.cut()
-            await cluster.until(lambda: cluster.brokers[0].live_brokers == {0})
-            way.mend()
-            await cluster.until(lambda: cluster.brokers[0].live_brokers == {0, 1})
-            epochs = [info.epoch for info in (await cluster.store.brokers()).values()]
-            assert epochs[1] > cluster.brokers[1].info.epoch
-            await cluster.stop(1)
+        for broker in (0, 1, 2):
+            await cluster.start(broker)
+        await cluster.until(lambda: cluster.brokers[0].live_brokers == {0, 1, 2})
+        for topic in ("t", "u"):
+            await cluster.store.create_topic(topic, {0: (1, 2)})
+            state = await cluster.until_led(topic, 0, leader=1)
+            only_leader = LeaderAndIsr(1, (1,), 0, state.controller_epoch, state.version)
+            partition = TopicPartition(topic, 0)
+            assert await cluster.store.update_partition_state(partition, only_leader) is not None
+        await cluster.stop(1)
+        for topic in ("t", "u"):
+            await cluster.until_led(topic, 0, leader=-1)
+        controller = cluster.controllers[0]
+        allowed = {"unclean.leader.election.enable": "true"}
+        await cluster.store.set_config(znodes.TOPIC_CONFIGS, "u", allowed)
+        controller.enable_unclean_election_in("u")
+        assert (await cluster.until_led("u", 0, leader=2)).isr == (2,)
+        assert (await cluster.state("t")) == await cluster.until_led("t", 0, leader=-1)
+        controller.set_unclean_election(False)
+        controller.set_unclean_election(True)
+        assert (await cluster.until_led("t", 0, leader=2)).isr == (2,)
 
     run(zookeeper_connect, scenario)
 
 
-def test_deposed_controller_notices_and_leaves_the_cluster_to_the_next(
+def epoch_of_last_request(broker: StandInBroker) -> int:
+    epoch: int = broker.requests[-1].broker_epoch  # type: ignore[attr-defined]
+    return epoch
+
+
+def test_broker_that_bounces_quickly_is_told_everything_under_its_new_epoch(
     zookeeper_connect: str,
 ) -> None:
     async def scenario(cluster: StandInCluster) -> None:
-        async with BreakableConnection(zookeeper_connect) as way:
-            await cluster.start(0, connect=way.connect_string, session_timeout_ms=600)
-            await cluster.until(lambda: cluster.active == [0])
-            await cluster.start(1)
-            await cluster.until(lambda: cluster.brokers[0].live_brokers == {0, 1})
-            way.cut()
-            await cluster.until(lambda: cluster.controllers[1].is_active)
-            way.mend()
-            await cluster.until(lambda: cluster.active == [1])
-            await cluster.until(lambda: cluster.controllers[0].controller_id == 1)
-            await cluster.until(lambda: cluster.brokers[1].live_brokers == {0, 1})
-            await cluster.store.create_topic("t", {0: (0, 1)})
-            await cluster.until_led("t", 0, leader=0)
-            await cluster.stop(0)
+        await cluster.start(0)
+        await cluster.until(lambda: cluster.active == [0])
+        await cluster.start(1)
+        await cluster.until(lambda: cluster.brokers[0].live_brokers == {0, 1})
+        await cluster.store.create_topic("t", {0: (1, 0)})
+        await cluster.store.create_topic("u", {0: (1,)})
+        state = await cluster.until_led("t", 0, leader=1)
+        await cluster.until_led("u", 0, leader=1)
+        before = cluster.brokers[1].info
+        context = cluster.controllers[0].context
+        assert context is not None
+        # One change of /brokers/ids is all that the controller gets to see.
+        client, path = cluster.store.client, znodes.broker(1)
+        data = (await client.get(path)).data
+        await client.multi([Delete(path), Create(path, ephemeral=True), SetData(path, data)])
+        await cluster.until(lambda: context.brokers.get(1, before).epoch > before.epoch)
+        moved = await cluster.until_led("t", 0, leader=0)
+        assert (moved.isr, moved.leader_epoch) == ((0,), state.leader_epoch + 1)
+        alone = await cluster.until_led("u", 0, leader=1)
+        assert alone.leader_epoch == 2  # without a leader for a moment, then led again
+
+        new_epoch = context.brokers[1].epoch
+        await cluster.until(lambda: epoch_of_last_request(cluster.brokers[1]) == new_epoch)
+
+    run(zookeeper_connect, scenario)
+
+
+@pytest.mark.parametrize(
+    ("path", "prefix"),
+    [
+        (znodes.ISR_CHANGES, znodes.ISR_CHANGE_PREFIX),
+        (znodes.LOG_DIR_EVENTS, znodes.LOG_DIR_EVENT_PREFIX),
+    ],
+)
+def test_notice_that_nobody_can_read_is_dropped(
+    zookeeper_connect: str, path: str, prefix: str
+) -> None:
+    async def scenario(cluster: StandInCluster) -> None:
+        await cluster.start(0)
+        await cluster.until(lambda: cluster.active == [0])
+        for data in (b"", b"{}", b"[]"):
+            await cluster.store.client.create(prefix, data, sequential=True)
+
+        async def dropped() -> bool:
+            return not await cluster.store.client.children(path)
+
+        await cluster.until(dropped)
 
     run(zookeeper_connect, scenario)
