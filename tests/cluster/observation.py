@@ -54,6 +54,7 @@ def view_of(broker: BrokerProcess) -> ClusterView:
                 tuple(sorted(one.offline_replicas)),
             )
             for topic in answer.topics
+            if not topic.is_internal  # the consumer's group makes one when it likes
             for one in topic.partitions
         },
     )
