@@ -1,7 +1,6 @@
 """Elections, moves of partitions and leader epochs on three brokers; broker 0 is the controller."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -35,6 +34,7 @@ from network.protocol.messages.offset_for_leader_epoch import (
 )
 from tests.support.api import create, describe, produce
 from tests.support.broker import BrokerProcess
+from tests.support.brokers_on_zookeeper import running_brokers
 from tests.support.raw_client import RawClient, make_batch
 from tests.support.waiting import eventually
 from tests.support.zookeeper import private_chroot
@@ -44,22 +44,14 @@ PREFERRED, UNCLEAN = 0, 1
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[BrokerProcess]]:
-    data: Path = tmp_path_factory.mktemp("cluster")
-    connect = private_chroot()
-    started: list[BrokerProcess] = []
-    try:
-        for broker_id in range(3):
-            overrides = {
-                "zookeeper.connect": connect,
-                "broker.id": str(broker_id),
-                "controlled.shutdown.retry.backoff.ms": "20",
-            }
-            started.append(BrokerProcess(data / str(broker_id), overrides))
-            started[-1].start()
+    overrides = {
+        "auto.leader.rebalance.enable": "false",
+        "controlled.shutdown.retry.backoff.ms": "20",
+    }
+    with running_brokers(
+        private_chroot(), tmp_path_factory.mktemp("cluster"), 3, overrides
+    ) as started:
         yield started
-    finally:
-        for broker in started:
-            broker.kill()
 
 
 @pytest.fixture

@@ -38,8 +38,10 @@ SCALA_VERSION: Final = "2.13"
 _LOGGING_JARS: Final = {
     "2.5.1": ("org.slf4j:slf4j-log4j12:1.7.30", "log4j:log4j:1.2.17"),
     "3.9.1": ("org.slf4j:slf4j-reload4j:1.7.36",),
+    "4.1.0": ("org.slf4j:slf4j-reload4j:1.7.36",),
 }
-RELEASES: Final = tuple(_LOGGING_JARS)
+# Those whose brokers need a ZooKeeper; of later ones only clients and tools are of use here.
+RELEASES: Final = ("2.5.1", "3.9.1")
 
 _JVM_OPTIONS: Final = (
     "-XX:TieredStopAtLevel=1",
@@ -132,7 +134,7 @@ class ApacheKafka:
     def run(self, main_class: str, *arguments: str) -> ToolResult:
         """Run a tool to its end; what it logs as a warning or worse counts as an error of it."""
         with tempfile.TemporaryDirectory(prefix="barnabas-kafka-tool-") as directory:
-            log4j = _write_log4j(Path(directory), level="WARN", target="System.err")
+            log4j = write_log4j(Path(directory), level="WARN", target="System.err")
             command = self.command(main_class, arguments, log4j=log4j)
             finished = subprocess.run(
                 command,
@@ -266,7 +268,7 @@ class ZooKeeperServer:
         self.port = _free_port()
         configuration = self._directory / "zookeeper.properties"
         configuration.write_text(_ZOOKEEPER.format(directory=self._directory, port=self.port))
-        log4j = _write_log4j(self._directory, level="INFO", target="System.out")
+        log4j = write_log4j(self._directory, level="INFO", target="System.out")
         main_class = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
         self._server.launch(self._kafka.command(main_class, [str(configuration)], log4j=log4j))
 
@@ -329,7 +331,7 @@ class KafkaBroker:
         self.directory.mkdir(parents=True, exist_ok=True)
         configuration = self.directory / "server.properties"
         configuration.write_text("".join(f"{k}={v}\n" for k, v in self.settings.items()))
-        log4j = _write_log4j(self.directory, level="INFO", target="System.out")
+        log4j = write_log4j(self.directory, level="INFO", target="System.out")
         self._server.launch(self.kafka.command("kafka.Kafka", [str(configuration)], log4j=log4j))
         self._server.wait_for_line(self._STARTED)
         self.port = int(self._server.wait_for_line(self._LISTENING).group(1))
@@ -427,7 +429,7 @@ def _pom(version: str) -> str:
     )
 
 
-def _write_log4j(directory: Path, *, level: str, target: str) -> Path:
+def write_log4j(directory: Path, *, level: str, target: str) -> Path:
     path = directory / "log4j.properties"
     path.write_text(_LOG4J.format(level=level, target=target))
     return path

@@ -1,7 +1,7 @@
 """Several real brokers on one ZooKeeper, and what ZooKeeper and each of them say of the cluster."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -78,13 +78,22 @@ def running_brokers(
     overrides: Mapping[str, str] | None = None,
     *,
     session_timeout_ms: int = 18_000,
+    log_dirs: Sequence[str] = (".",),
 ) -> Iterator[list[BrokerProcess]]:
-    """Brokers 0, 1 and so on, started in this order: the first is the controller."""
+    """Brokers 0, 1 and so on, started in this order: the first is the controller.
+
+    Each has its files below a directory of its own, in one or more log directories.
+    """
     with ExitStack() as stack:
         brokers = []
         for number in range(count):
-            settings = on(connect, number, session_timeout_ms) | dict(overrides or {})
-            broker = BrokerProcess(directory / str(number), settings)
+            home = directory / str(number)
+            settings = {
+                **on(connect, number, session_timeout_ms),
+                "log.dirs": ",".join(str(home / name) for name in log_dirs),
+                **(overrides or {}),
+            }
+            broker = BrokerProcess(home, settings)
             stack.callback(broker.kill)
             broker.start()
             brokers.append(broker)
