@@ -180,15 +180,21 @@ class SegmentLoader:
 
     def _recover_unflushed(self) -> None:
         unflushed = self._segments.between(self.recovery_point, INT64_MAX)
-        if self.config.preallocate:
-            # Flushed in full length perhaps, and cut only afterwards.
-            for segment in self._segments.between(self.recovery_point - 1, self.recovery_point):
-                if segment not in unflushed:
-                    self._end_of(segment)
+        for segment in self._segments.between(self.recovery_point - 1, self.recovery_point):
+            if segment not in unflushed:
+                self._check_end(segment)
         for number, segment in enumerate(unflushed, start=1):
             if self._recover(segment) > 0:
                 self._discard(unflushed[number:][::-1])
                 return
+
+    def _check_end(self, segment: Segment) -> None:
+        """The last flushed segment may have been flushed before it was rolled: in full length if
+        it was preallocated, and without the last entry of its time index."""
+        if self.config.preallocate:
+            self._end_of(segment)
+        with unless_disk_is_full(f"The last time index entry of {segment}"):
+            segment.complete_time_index()
 
     def _recover(self, segment: Segment) -> int:
         """Read a segment of the log's end, and cut it at the first damage; returns bytes cut."""

@@ -334,6 +334,12 @@ class Segment(LogFile):
         self.indexes.append_last_time(largest)
         self._largest = largest
 
+    def complete_time_index(self) -> None:
+        """Add the last entry of the time index once more, where a crash may have taken it."""
+        self._find_largest_left()
+        self.indexes.append_last_time(self.largest)
+        self.indexes.trim()
+
     def become_inactive(self) -> None:
         """Add the last time index entry and cut the files to their contents."""
         self.indexes.append_last_time(self.largest)

@@ -12,6 +12,7 @@ from storage.log_config import INT32_MAX, LogConfig
 from storage.replacement import replace_segments
 from storage.segment import Segment
 from storage.segment_files import CLEANED_SUFFIX
+from storage.time_index import TimeIndex
 from tests.unit.storage.support import NOW, append_values, make_batch, open_log, read_values
 
 CONFIG = LogConfig(segment_bytes=1000, index_interval_bytes=100)
@@ -199,3 +200,26 @@ def test_rebuilding_an_old_index_leaves_snapshots_alone(tmp_path: Path) -> None:
     open_log(tmp_path, CONFIG, clean=True)
     assert (directory / f"{0:020d}.index").exists()
     assert sorted(path.name for path in directory.glob("*.snapshot")) == snapshots
+
+
+def test_the_last_time_index_entry_may_be_lost_after_the_last_flush(tmp_path: Path) -> None:
+    """It is written when a segment is rolled, and nothing else of that segment is to be flushed."""
+    log = open_log(tmp_path, CONFIG)
+    for number in range(4):
+        append_values(log, b"value", timestamp=NOW + number)
+    assert log.segments.active.indexes.times.last_entry == (NOW + 2, 2)
+    log.flush()
+    time_index = Path(log.segments.active.path("timeindex"))
+    flushed = time_index.read_bytes()[: TimeIndex.ENTRY.size]
+    log.roll()
+    append_values(log, b"value", timestamp=NOW)
+    log.release_files()
+    time_index.write_bytes(flushed)
+    for _ in range(2):
+        reopened = open_log(tmp_path, CONFIG, recovery_point=4)
+        assert reopened.segments.first.largest == (NOW + 3, 3)
+        youngest = reopened.max_timestamp_offset()
+        assert youngest is not None
+        assert youngest[:2] == (NOW + 3, 3)
+        reopened.release_files()
+    assert open_log(tmp_path, CONFIG, clean=True).segments.first.largest == (NOW + 3, 3)
