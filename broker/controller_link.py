@@ -9,6 +9,7 @@ from broker.dispatch import REGISTRY
 from broker.services import Services
 from controller.cluster import BrokerInfo
 from network.client import BrokerConnection
+from network.protocol import ErrorCode
 from network.protocol.schema import Request, Response
 from network.tls.context import TlsContext
 
@@ -60,9 +61,14 @@ class ControllerLink:
     async def _carry_out(self, request: Request) -> Response:
         if self._services is None:
             raise ConnectionError("this broker is not ready for its controller's requests")
-        handler: Callable[..., Any] = REGISTRY[request.API_KEY].function
-        outcome = handler(self._services, None, request)
-        response: Response = await outcome if isinstance(outcome, Awaitable) else outcome
+        handler = REGISTRY[request.API_KEY]
+        try:
+            call: Callable[..., Any] = handler.function
+            outcome = call(self._services, None, request)
+            response: Response = await outcome if isinstance(outcome, Awaitable) else outcome
+        except Exception:  # as another broker would answer; tried again, it would not go better
+            logger.exception("Bug in %s from this broker's own controller", handler.api_key.name)
+            response = handler.error_response(request, ErrorCode.UNKNOWN_SERVER_ERROR)
         return response
 
     async def _connection(self, broker: BrokerInfo) -> BrokerConnection:

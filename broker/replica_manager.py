@@ -5,7 +5,7 @@ knows nothing of requests: handlers hand it what to do and make the responses.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,14 +142,6 @@ class ReplicaManager:
                 remaining = max(0, remaining - len(result.data.slice))
         return results
 
-    def become_leader_or_follower(
-        self, states: Iterable[tuple[str, LeaderAndIsrPartitionState]]
-    ) -> list[tuple[str, int, ErrorCode]]:
-        """Carry out the controller's decisions; one result per partition."""
-        return [
-            (topic, state.partition_index, self._apply(topic, state)) for topic, state in states
-        ]
-
     def stop(self, topic: str, partition: int, *, delete: bool) -> ErrorCode:
         """Serve a partition no longer; with `delete`, its log goes as well."""
         stopped = self.partitions.get((topic, partition))
@@ -197,7 +189,8 @@ class ReplicaManager:
             data = data._replace(slice=EMPTY_SLICE)
         return PartitionRead(spec, data=data)
 
-    def _apply(self, topic: str, state: LeaderAndIsrPartitionState) -> ErrorCode:
+    def become_leader_or_follower(self, topic: str, state: LeaderAndIsrPartitionState) -> ErrorCode:
+        """Carry out a decision of the controller on one partition."""
         key = (topic, state.partition_index)
         partition = self.partitions.get(key)
         if partition is not None and partition.log.is_offline:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from broker.dispatch import RequestContext, handles
 from broker.services import Services
+from broker.turns import Turns
 from network.protocol import ApiKey, ErrorCode
 from network.protocol.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
@@ -40,13 +41,17 @@ async def leader_and_isr(
     if code != ErrorCode.NONE:
         return _error(request, code)
     await services.topic_configs.load(topic for topic, _ in _states(request))
-    results = services.replicas.become_leader_or_follower(_states(request))
-    return LeaderAndIsrResponse(
-        partition_errors=[
-            LeaderAndIsrPartitionError(topic_name=topic, partition_index=index, error_code=result)
-            for topic, index, result in results
-        ]
-    )
+    response = LeaderAndIsrResponse()
+    turns = Turns()
+    for topic, state in _states(request):
+        code = services.replicas.become_leader_or_follower(topic, state)
+        response.partition_errors.append(
+            LeaderAndIsrPartitionError(
+                topic_name=topic, partition_index=state.partition_index, error_code=code
+            )
+        )
+        await turns.step()
+    return response
 
 
 def _states(request: LeaderAndIsrRequest) -> Iterator[tuple[str, LeaderAndIsrPartitionState]]:

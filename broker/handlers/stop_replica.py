@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from broker.dispatch import RequestContext, handles
 from broker.services import Services
+from broker.turns import Turns
 from network.protocol import ApiKey, ErrorCode
 from network.protocol.messages.stop_replica import (
     StopReplicaPartitionError,
@@ -22,20 +23,23 @@ def _error(_request: StopReplicaRequest, code: ErrorCode) -> StopReplicaResponse
 
 
 @handles(ApiKey.STOP_REPLICA, versions=(0, 2), on_error=_error)
-def stop_replica(
+async def stop_replica(
     services: Services, _context: RequestContext | None, request: StopReplicaRequest
 ) -> StopReplicaResponse:
     code = services.check_controller_request(request.broker_epoch, request.controller_epoch)
     if code != ErrorCode.NONE:
         return _error(request, code)
     response = StopReplicaResponse()
+    turns = Turns()
     for topic, index in _partitions(request):
         code = services.replicas.stop(topic, index, delete=request.delete_partitions)
-        if request.delete_partitions:
-            services.topic_configs.forget(topic)
         response.partition_errors.append(
             StopReplicaPartitionError(topic_name=topic, partition_index=index, error_code=code)
         )
+        await turns.step()
+    left = {topic for topic, _ in services.replicas.partitions}
+    for topic in {topic for topic, _ in _partitions(request)} - left:
+        services.topic_configs.forget(topic)
     return response
 
 

@@ -120,7 +120,7 @@ class TestCoordinator:
             isr=tuple(isr) or (leader,),
             replicas=(BROKER_ID, 1),
         )
-        self.replicas.become_leader_or_follower([(GROUP_METADATA_TOPIC, state)])
+        self.replicas.become_leader_or_follower(GROUP_METADATA_TOPIC, state)
 
     async def lead_and_load(self) -> None:
         for partition in range(self._partitions):

@@ -12,7 +12,7 @@ from tests.support.raw_client import make_batch
 
 
 def append_uncommitted(replicas: ReplicaManager) -> WaitingPartition:
-    replicas.become_leader_or_follower([("t", decision(isr=(0, 1)))])
+    replicas.become_leader_or_follower("t", decision(isr=(0, 1)))
     replicas.append("t", 0, memoryview(bytearray(make_batch(b"x"))), acks=-1)
     return WaitingPartition(replicas.partitions["t", 0], 1, PartitionProduceResponse(index=0))
 
@@ -40,7 +40,7 @@ def test_lost_leadership_is_told(tmp_path: Path) -> None:
     waiting = append_uncommitted(replicas)
     operation = DelayedProduce(ProduceResponse(), [waiting])
     assert operation.try_result() is None
-    replicas.become_leader_or_follower([("t", decision(leader=1, epoch=1, isr=(1, 0)))])
+    replicas.become_leader_or_follower("t", decision(leader=1, epoch=1, isr=(1, 0)))
     assert operation.try_result() is not None
     assert waiting.response.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 

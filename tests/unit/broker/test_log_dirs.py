@@ -41,7 +41,7 @@ class Place:
         )
         self.log_dirs = LogDirs(self.logs, self.replicas)
         self.logs.prefer_directory("t", 0, self.one)
-        self.replicas.become_leader_or_follower([("t", decision())])
+        self.replicas.become_leader_or_follower("t", decision())
         for _ in range(6):
             self.append()
 

@@ -18,8 +18,7 @@ def batch(*values: bytes) -> memoryview:
 
 
 def lead(manager: ReplicaManager, topic: str = "t", **what: object) -> ErrorCode:
-    ((_, _, code),) = manager.become_leader_or_follower([(topic, decision(**what))])  # type: ignore[arg-type]
-    return code
+    return manager.become_leader_or_follower(topic, decision(**what))  # type: ignore[arg-type]
 
 
 def spec(offset: int, *, topic: str = "t", max_bytes: int = 1 << 20, epoch: int = -1) -> FetchSpec:
