@@ -121,15 +121,15 @@ def _expand_zstd(section: memoryview) -> bytes:
     """In one step where that is safe: twice as fast as the small steps of `decompress`, which
     cannot be surprised by what a frame expands to."""
     likely_size = _LIKELY_EXPANSION * len(section)
-    declared_size = zstandard.frame_content_size(section)
-    if max(declared_size, likely_size) <= expansion_limit(len(section)):
-        try:
+    try:
+        declared_size = zstandard.frame_content_size(section)
+        if max(declared_size, likely_size) <= expansion_limit(len(section)):
             expanded: bytes = _zstd.decompress(
                 section, max_output_size=likely_size, allow_extra_data=False
             )
             return expanded
-        except zstandard.ZstdError:
-            pass  # several frames, or an unlikely size, or damage
+    except zstandard.ZstdError:
+        pass  # several frames, or an unlikely size, or damage
     return decompress(Codec.ZSTD, section)
 
 
