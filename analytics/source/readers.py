@@ -66,6 +66,9 @@ class TableReader(DataSourceReader):
             first_timestamp,
         )
 
+    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
+        raise NotImplementedError
+
     def _allows(self, one: LogRange) -> bool:
         return self.narrowing.allows(one.log.topic, one.log.partition)
 
