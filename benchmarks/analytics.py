@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.analytics_topics import Topic, produce, write_large_topic
-from benchmarks.spark_kafka_source import connector_jars, python_with_spark
+from benchmarks.spark_kafka_source import connector_jars, python_with_connector
 from broker.java import find_java, spark_java_home
 from tests.support.apache_kafka import apache_kafka
 
@@ -72,7 +72,7 @@ def compare(directory: Path, scale: float) -> None:
             theirs = run_queries(
                 master,
                 [kafka_query(topic, broker.bootstrap) for topic in topics],
-                python_with_spark(),
+                python_with_connector(),
                 connector_jars(),
             )
             ours = run_queries(master, [record_query(topic, broker.data) for topic in topics])

@@ -6,12 +6,12 @@ nothing of either is part of the project.
 
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Final
 
 from tests.support.apache_kafka import cache_directory
+from tests.support.spark_places import python_with
 
 SPARK_VERSION: Final = "4.0.0"
 # What the connector needs beside PySpark's own jars.
@@ -22,16 +22,9 @@ _POM: Final = f"""<project><modelVersion>4.0.0</modelVersion><groupId>barnabas</
 <version>{SPARK_VERSION}</version></dependency></dependencies></project>"""
 
 
-def python_with_spark(version: str = SPARK_VERSION, *packages: str) -> Path:
-    """The interpreter of a virtual environment with some PySpark and what it needs for Arrow."""
-    home = cache_directory() / f"pyspark-{version}"
-    python = home / "bin" / "python"
-    if not (home / "complete").exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(home)], check=True)
-        install = [str(python), "-m", "pip", "install", "-q", f"pyspark=={version}"]
-        subprocess.run([*install, "pyarrow", "pandas", *packages], check=True)
-        (home / "complete").touch()
-    return python
+def python_with_connector() -> Path:
+    """The interpreter of an environment with that PySpark."""
+    return python_with(f"pyspark-{SPARK_VERSION}", f"pyspark=={SPARK_VERSION}", "pyarrow", "pandas")
 
 
 def connector_jars() -> list[Path]:
