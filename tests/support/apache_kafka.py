@@ -119,11 +119,12 @@ class ApacheKafka:
     version: str
     java: Path
     libraries: Path
+    jvm_options: tuple[str, ...] = _JVM_OPTIONS
 
     def command(self, main_class: str, arguments: Iterable[str], *, log4j: Path) -> list[str]:
         return [
             str(self.java),
-            *_JVM_OPTIONS,
+            *self.jvm_options,
             f"-Dlog4j.configuration=file:{log4j}",
             "-cp",
             str(self.libraries / "*"),
@@ -201,6 +202,11 @@ class JavaServer:
             )
 
     @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
@@ -250,6 +256,10 @@ class ZooKeeperServer:
     @property
     def connect(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        return self._server.pid
 
     def start(self) -> None:
         """Start it and wait until it takes connections."""
@@ -326,15 +336,23 @@ class KafkaBroker:
         """What it logged since it was last started."""
         return self._server.log_path.read_text(errors="replace")
 
+    @property
+    def pid(self) -> int:
+        return self._server.pid
+
     def start(self) -> None:
         """Start it and wait until it serves."""
+        self.launch()
+        self._server.wait_for_line(self._STARTED)
+        self.port = int(self._server.wait_for_line(self._LISTENING).group(1))
+
+    def launch(self) -> None:
+        """Start it and do not wait."""
         self.directory.mkdir(parents=True, exist_ok=True)
         configuration = self.directory / "server.properties"
         configuration.write_text("".join(f"{k}={v}\n" for k, v in self.settings.items()))
         log4j = write_log4j(self.directory, level="INFO", target="System.out")
         self._server.launch(self.kafka.command("kafka.Kafka", [str(configuration)], log4j=log4j))
-        self._server.wait_for_line(self._STARTED)
-        self.port = int(self._server.wait_for_line(self._LISTENING).group(1))
 
     def stop(self) -> None:
         """Stop it cleanly: its logs are flushed, trimmed and marked."""
