@@ -14,6 +14,7 @@ from storage.leader_epochs import EpochEnd
 from storage.log import AppendInfo, Log, LogRead, ReadIsolation, TimestampOffset
 
 UNKNOWN_EPOCH = -1
+ALL_IN_SYNC = -1
 UNKNOWN_OFFSET = -1
 HIGH_WATERMARK = -1
 LATEST_TIMESTAMP = -1
@@ -96,13 +97,14 @@ class Partition:
             raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
         raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
-    def check_in_sync(self, acks: int) -> None:
+    def _check_in_sync(self) -> None:
         """acks=all promises min.insync.replicas copies; refuse before writing what cannot be."""
-        if acks == -1 and len(self.leadership.isr) < self.log.config.min_insync_replicas:
+        if len(self.leadership.isr) < self.log.config.min_insync_replicas:
             raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS)
 
     def append(self, records: memoryview, acks: int) -> AppendInfo:
-        self.check_in_sync(acks)
+        if acks == ALL_IN_SYNC:
+            self._check_in_sync()
         info = self.log.append_as_leader(records, self.leadership.leader_epoch)
         self.advance_high_watermark()
         return info

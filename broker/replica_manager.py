@@ -124,9 +124,12 @@ class ReplicaManager:
 
     def append(self, topic: str, partition: int, records: memoryview, acks: int) -> AppendInfo:
         """Append as leader, and wake the fetches that wait for this partition."""
-        led = self.leader(topic, partition)
+        key = (topic, partition)
+        led = self.partitions.get(key)
+        if led is None or not led.is_leader:
+            led = self.leader(topic, partition)
         info = led.append(records, acks)
-        self.delayed_fetches.check(led.key)
+        self.delayed_fetches.check(key)
         return info
 
     def read(self, fetch: FetchParameters) -> list[PartitionRead]:
