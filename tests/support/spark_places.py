@@ -33,7 +33,8 @@ _WORKER_STARTED: Final = re.compile(r"Successfully registered with master")
 _MODULES: Final = (
     "java.base/java.lang", "java.base/java.lang.invoke", "java.base/java.net", "java.base/java.nio",
     "java.base/java.util", "java.base/java.util.concurrent",
-    "java.base/java.util.concurrent.atomic", "java.base/sun.nio.ch", "java.base/sun.nio.cs", "java.base/sun.security.action",
+    "java.base/java.util.concurrent.atomic", "java.base/sun.nio.ch", "java.base/sun.nio.cs",
+    "java.base/sun.security.action",
     "java.base/sun.util.calendar", "java.base/jdk.internal.ref",
 )  # fmt: skip
 _RUN_SECONDS: Final = 400.0
