@@ -3,70 +3,14 @@
 import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import IO
+from collections.abc import Awaitable
 
 import pytest
 
 from network.frame import SIZE_PREFIX
 from network.request import Request
-from network.request_channel import Handler
 from network.socket_server import BindError, ListenerEndpoint, NetworkLimits, SocketServer
-
-
-def framed(payload: bytes) -> bytes:
-    return SIZE_PREFIX.pack(len(payload)) + payload
-
-
-def echo(request: Request) -> None:
-    request.respond([framed(bytes(request.frame))])
-
-
-@asynccontextmanager
-async def serving(
-    handler: Handler, limits: NetworkLimits | None = None
-) -> AsyncIterator[SocketServer]:
-    endpoint = ListenerEndpoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 0)
-    server = SocketServer([endpoint], limits or NetworkLimits(), handler)
-    server.bind()
-    server.start_processing()
-    try:
-        yield server
-    finally:
-        await server.stop()
-        assert server.connection_count == 0
-
-
-class Client:
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
-        self.writer = writer
-
-    @classmethod
-    async def connect(cls, server: SocketServer) -> "Client":
-        return cls(*await asyncio.open_connection("127.0.0.1", server.ports["PLAINTEXT"]))
-
-    def send(self, *payloads: bytes) -> None:
-        self.writer.write(b"".join(map(framed, payloads)))
-
-    async def receive(self) -> bytes:
-        (size,) = SIZE_PREFIX.unpack(await self.reader.readexactly(4))
-        return await self.reader.readexactly(size)
-
-    async def is_closed_by_server(self) -> bool:
-        try:
-            return await asyncio.wait_for(self.reader.read(1), 5) == b""
-        except ConnectionResetError:
-            return True
-
-
-def run(test: Callable[[], Awaitable[None]]) -> None:
-    async def bounded() -> None:
-        await asyncio.wait_for(test(), 60)
-
-    asyncio.run(bounded())
+from tests.unit.network.sockets import Client, Region, echo, framed, run, serving
 
 
 def test_pipelined_requests_are_answered_in_order() -> None:
@@ -210,16 +154,6 @@ def test_requests_sent_before_the_peer_left_are_still_handled() -> None:
                 await asyncio.sleep(0.01)
 
     run(scenario)
-
-
-@dataclass
-class Region:
-    file: IO[bytes]
-    position: int
-    length: int
-
-    def __len__(self) -> int:
-        return self.length
 
 
 def test_file_regions_are_sent_between_buffers() -> None:
