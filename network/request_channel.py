@@ -67,7 +67,7 @@ class RequestChannel:
         self._running = True
         for worker in self._workers:
             self._employ(worker)
-        self._wake_worker()
+        self._wake_workers()
 
     async def stop(self) -> None:
         """End the workers; requests that are still queued are dropped."""
@@ -94,7 +94,7 @@ class RequestChannel:
                 self._idle.remove(worker)
                 if task is not None:
                     task.cancel()
-        self._wake_worker()
+        self._wake_workers()
 
     def employs(self, worker: "HandlerWorker") -> bool:
         return worker in self._workers
@@ -158,6 +158,10 @@ class RequestChannel:
             self._idle.append(worker)
         else:
             worker.hand_over(request, work)
+
+    def _wake_workers(self) -> None:
+        for _ in range(len(self._queue)):
+            self._wake_worker()
 
     def _wake_worker(self) -> None:
         if self._queue and self._idle:
