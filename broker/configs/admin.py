@@ -205,10 +205,10 @@ class ConfigAdmin:
             if validate_only:
                 return
             stored = self._dynamic.to_stored(wanted)
+            if per_broker and any(base_name(name) in STORE_SETTINGS for name in wanted):
+                self._dynamic.reload_files()
         except SettingsError as error:
             raise _invalid_value(resource, error) from None
-        if per_broker and any(base_name(name) in STORE_SETTINGS for name in wanted):
-            self._dynamic.reload_files()
         entity = resource.name or znodes.DEFAULT_ENTITY
         await self._store.change_config(znodes.BROKER_CONFIGS, entity, stored)
 

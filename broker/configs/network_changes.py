@@ -6,6 +6,7 @@ from typing import Final
 from broker.listeners import connection_limits, tls_settings
 from broker.settings import Settings, SettingsError
 from broker.settings.dynamic import base_name
+from broker.settings.settings import listener_prefix
 from network.socket_server import SocketServer
 from network.tls.context import TlsContext, TlsError
 from network.tls.verification import verify_own_certificate
@@ -53,8 +54,7 @@ class CertificateChanges:
                 if listener in (wanted.inter_broker_listener, wanted.control_plane_listener):
                     verify_own_certificate(settings)
             except TlsError as error:
-                name = f"listener.name.{listener.lower()}.ssl"
-                raise SettingsError(name, None, str(error)) from error
+                raise _refusal(listener, error) from error
 
     async def apply(self, _before: Settings, now: Settings) -> None:
         for listener, context in self._contexts.items():
@@ -63,8 +63,16 @@ class CertificateChanges:
                 context.reload(settings)
 
     def reload_files(self) -> None:
-        """Settings are the same, what they name may not be."""
-        for context in self._contexts.values():
-            if context.files_have_changed:
+        """Settings are the same, what they name may not be. Raises SettingsError."""
+        for listener, context in self._contexts.items():
+            if not context.files_have_changed:
+                continue
+            try:
                 context.check_replacement(context.settings)
                 context.reload()
+            except TlsError as error:
+                raise _refusal(listener, error) from error
+
+
+def _refusal(listener: str, error: TlsError) -> SettingsError:
+    return SettingsError(f"{listener_prefix(listener)}ssl", None, str(error))

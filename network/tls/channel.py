@@ -65,11 +65,12 @@ class TlsSendQueue(SendQueue):
         return self._read_region(first)
 
     def _take_buffers(self, first: Buffer) -> memoryview:
-        """Small buffers are joined, so that they share a record; a large one goes as it is."""
-        self._parts.popleft()
-        if len(first) >= CHUNK_BYTES:
-            return memoryview(first)
-        joined = bytearray(first)
+        """Small buffers are joined, so that they share records; a large one is cut."""
+        if len(first) > CHUNK_BYTES:
+            whole = memoryview(first)
+            self._parts[0] = whole[CHUNK_BYTES:]
+            return whole[:CHUNK_BYTES]
+        joined = bytearray()
         while self._parts:
             part = self._parts[0]
             if not isinstance(part, BUFFERS) or len(joined) + len(part) > CHUNK_BYTES:
