@@ -17,6 +17,7 @@ from broker.clock import now_ms
 from broker.configs.admin import ConfigAdmin
 from broker.configs.cleaner_settings import CleanerChanges
 from broker.configs.dynamic_settings import Reconfigurable
+from broker.configs.listener_changes import ListenerChanges
 from broker.configs.log_settings import LogSettings
 from broker.configs.network_changes import CertificateChanges, ConnectionLimitChanges
 from broker.configs.service import DynamicConfiguration
@@ -136,9 +137,9 @@ class Assembly:
         await self._start_controller(store, info, services)
         self._hand_over = self._controlled_shutdown(store, services)
         cleaner = self._start_background(services.groups)
-        await self._follow_configuration(configuration, services, cleaner, sockets)
-        sockets.start_processing()
         self._stops.push_async_callback(sockets.stop, grace_seconds=STOP_GRACE_SECONDS)
+        await self._follow_configuration(configuration, services, cleaner, sockets, store)
+        sockets.start_processing()
         self._stops.push_async_callback(services.groups.stop)
         await wait_until_ready(self._metadata, services.replicas, identity.broker_id)
 
@@ -215,10 +216,15 @@ class Assembly:
     async def _register(
         self, store: MetadataStore, sockets: SocketServer, identity: Identity
     ) -> BrokerInfo:
-        endpoints = self._advertised_endpoints(sockets)
-        await _check_addresses(store, identity.broker_id, endpoints)
-        info = BrokerInfo(identity.broker_id, endpoints, self._settings.broker_rack)
+        info = await self._broker_info(store, sockets, identity.broker_id)
         return info.with_epoch(await store.register_broker(info))
+
+    async def _broker_info(
+        self, store: MetadataStore, sockets: SocketServer, broker_id: int
+    ) -> BrokerInfo:
+        endpoints = self._advertised_endpoints(sockets)
+        await _check_addresses(store, broker_id, endpoints)
+        return BrokerInfo(broker_id, endpoints, self._settings.broker_rack)
 
     def _advertised_endpoints(self, sockets: SocketServer) -> tuple[Endpoint, ...]:
         """What clients are told: a port of 0 is the real one by now, an empty host our name."""
@@ -289,7 +295,12 @@ class Assembly:
         services: Services,
         cleaner: LogCleaner,
         sockets: SocketServer,
+        store: MetadataStore,
     ) -> None:
+        async def advertise() -> None:
+            info = await self._broker_info(store, sockets, services.broker_id)
+            await services.controller.update_broker(info)
+
         certificates = CertificateChanges(self._tls)
         parts: list[Reconfigurable] = [
             ThreadCounts(
@@ -299,6 +310,7 @@ class Assembly:
                     "num.network.threads": sockets.resize_processors,
                 }
             ),
+            ListenerChanges(sockets, self._tls, advertise),
             ConnectionLimitChanges(sockets),
             certificates,
         ]

@@ -25,7 +25,7 @@ from controller.metadata_store import (
 )
 from controller.reassignment import Verdicts
 from controller.term import ControllerOptions, Term
-from controller.zookeeper import SessionEvent, SessionExpiredError, ZooKeeperError
+from controller.zookeeper import NoNodeError, SessionEvent, SessionExpiredError, ZooKeeperError
 
 logger = logging.getLogger(__name__)
 
@@ -162,6 +162,12 @@ class Controller:
         """
         wanted = None if partitions is None else frozenset(partitions)
         return await self._ask(lambda answer: events.ReassignmentsAsked(wanted, answer))
+
+    async def update_broker(self, info: BrokerInfo) -> None:
+        """The broker says something else of itself, from now on and when it registers again."""
+        self._broker = info.with_epoch(self._broker.epoch)
+        with suppress(NoNodeError):  # while it is not registered; it will be
+            await self._store.update_broker(self._broker)
 
     def set_unclean_election(self, allowed: bool) -> None:
         """Whether topics that do not say so themselves may lose records rather than leaders."""

@@ -99,6 +99,7 @@ CHANGES: list[tuple[int, str, list[tuple[str, int, str | None]]]] = [
     (BROKER, "0", [("max.connections.per.ip", SET, "0")]),
     (BROKER, "0", [("advertised.listeners", SET, "OTHER://h:1")]),
     (BROKER, "0", [("advertised.listeners", SET, "PLAINTEXT://0.0.0.0:1")]),
+    (BROKER, "0", [("listener.security.protocol.map", SET, "PLAINTEXT:SSL")]),
     (LOGGER, "0", [("no.such", SET, "INFO")]),
     (LOGGER, "0", [("root", SET, "LOUD")]),
     (LOGGER, "0", [("root", DELETE, None)]),
