@@ -33,6 +33,7 @@ from broker.groups.settings import group_settings
 from broker.groups.zookeeper_offsets import ZooKeeperOffsets
 from broker.identity import Identity, establish_identity, record_identity
 from broker.listeners import endpoints, network_limits, tls_contexts
+from broker.load_progress import load_progress
 from broker.log_cleaner import LogCleaner, cleaner_settings
 from broker.log_dirs import LogDirs
 from broker.log_flusher import LogFlusher
@@ -206,7 +207,8 @@ class Assembly:
         await topic_configs.load(await store.topics())
         if not self._logs.was_stopped_cleanly:
             self._life.enter(BrokerState.RECOVERING_FROM_UNCLEAN_SHUTDOWN)
-        await asyncio.to_thread(self._logs.load, topic_configs.all_known())
+        with load_progress() as report:
+            await asyncio.to_thread(self._logs.load, topic_configs.all_known(), report)
         # Not before: closing marks the stop as clean, which only loading can find out.
         self._stops.push_async_callback(asyncio.to_thread, self._logs.close)
         self._stops.push_async_callback(self._flusher.stop)

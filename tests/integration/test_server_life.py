@@ -5,6 +5,7 @@ import json
 import re
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tests.support.broker import STARTED, BrokerProcess, running_broker
 from tests.support.raw_client import RawClient, make_batch
 from tests.support.zookeeper import shared_zookeeper
 
+LEADER_PATIENCE_SECONDS = 30.0
 CONNECTING = re.compile(r"Connecting to zookeeper on (\S+)")
 
 
@@ -242,3 +244,37 @@ def test_flush_messages_is_honoured_before_the_acknowledgement(tmp_path: Path) -
         write(broker, "flushed", *[b"%d" % number for number in range(50)])
         assert len(read(broker, "flushed")) == 50
         broker.kill()
+
+
+def test_a_directory_that_fails_costs_only_its_partitions(tmp_path: Path) -> None:
+    paths = [tmp_path / "one", tmp_path / "two"]
+    with running_broker(tmp_path, {"log.dirs": ",".join(map(str, paths))}) as broker:
+        write(broker, "lost", b"before")
+        write(broker, "kept", b"before")
+        (bad,) = (path for path in paths if (path / "lost-0").is_dir())
+        assert not (bad / "kept-0").exists()
+        # No file may grow beyond this, which stands for a disk that fails.
+        psutil.Process(broker.pid).rlimit(psutil.RLIMIT_FSIZE, (500_000, 500_000))
+        with RawClient(broker.port) as client:
+            large = make_batch(b"x" * 450_000)
+            found = [produce(client, "lost", large).error_code for _ in range(3)]
+            assert found == [ErrorCode.NONE, *[ErrorCode.KAFKA_STORAGE_ERROR] * 2]
+            assert fetch(client, "lost", 0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            assert produce(client, "kept", make_batch(b"after")).error_code == ErrorCode.NONE
+        assert read(broker, "kept") == [b"before", b"after"]
+        assert any(f"{bad} goes offline" in line for line in broker.lines)
+        broker.stop()
+        broker.start()
+        assert read_once_led(broker, "kept") == [b"before", b"after"]
+        assert read_once_led(broker, "lost") == [b"before", b"x" * 450_000], "all acknowledged"
+
+
+def read_once_led(broker: BrokerProcess, topic: str) -> list[bytes | None]:
+    """What a client reads that waits for the partition's leader."""
+    deadline = time.monotonic() + LEADER_PATIENCE_SECONDS
+    with RawClient(broker.port) as client:
+        while True:
+            found = fetch(client, topic, 0, max_wait_ms=100)
+            if found.error_code == ErrorCode.NONE and values(found):
+                return values(found)
+            assert time.monotonic() < deadline, found.error_code
