@@ -151,6 +151,18 @@ broker runs (`kafka-configs`, or any admin client): *per-broker* ones for one br
 *cluster-wide* ones also for all brokers at once. A topic's own value, under the name in the last
 column, wins over the broker's.
 
+ZooKeeper keeps what is changed at run time, where Kafka keeps it: `/config/topics`,
+`/config/brokers/ID` and `/config/brokers/<default>`, with a notice under `/config/changes` that has
+every broker read it again. A broker's own value wins over the default of the cluster, and that over
+file, environment and command line. Passwords are encrypted there under `password.encoder.secret`;
+without it they are refused. Key and trust stores change for one listener at a time, as
+`listener.name.NAME.ssl.keystore.location`. Settings of clients and users are read and kept for
+quotas to come.
+
+Where Apache Kafka 2.5.1 fails with an error of its own, Barnabas does what it was asked or says
+what is wrong: entries appended to a list that is not set are appended to its default, and a value
+of null is refused.
+
 A setting marked † is recognised and checked, but has no effect yet.
 """
 _HEADER: Final = """\

@@ -4,6 +4,8 @@
 here maps them. Anything else is a bug.
 """
 
+from collections.abc import Awaitable
+
 from network.protocol import ErrorCode
 from storage import errors as storage
 from storage.records import errors as records
@@ -39,6 +41,15 @@ EXPECTED_FAILURES: tuple[type[Exception], ...] = (
     storage.StorageError,
     records.RecordDataError,
 )
+
+
+async def verdict(work: Awaitable[object]) -> tuple[ErrorCode, str | None]:
+    """What a response says of work that succeeds without a word, or fails with a code."""
+    try:
+        await work
+    except ApiError as error:
+        return error.code, error.message
+    return ErrorCode.NONE, None
 
 
 def error_code(error: Exception) -> ErrorCode:

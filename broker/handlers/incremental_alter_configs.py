@@ -6,7 +6,7 @@
 
 from broker.configs.admin import Change, Resource, ResourceType
 from broker.dispatch import RequestContext, handles
-from broker.failures import ApiError
+from broker.failures import verdict
 from broker.services import Services
 from network.protocol import ApiKey, ErrorCode
 from network.protocol.messages.incremental_alter_configs import (
@@ -45,11 +45,8 @@ async def _alter(
 ) -> AlterConfigsResourceResponse:
     resource = Resource(ResourceType(wanted.resource_type), wanted.resource_name)
     changes = [Change(one.name, one.config_operation, one.value) for one in wanted.configs]
-    try:
-        await services.configs.incremental_alter(resource, changes, validate_only=validate_only)
-    except ApiError as error:
-        return _result(wanted, error.code, error.message)
-    return _result(wanted, ErrorCode.NONE)
+    work = services.configs.incremental_alter(resource, changes, validate_only=validate_only)
+    return _result(wanted, *await verdict(work))
 
 
 def _result(

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from network.protocol import ErrorCode
+from network.protocol.messages.create_topics import CreatableReplicaAssignment, CreatableTopic
 from network.protocol.messages.metadata import MetadataRequest
 from storage.records import BatchBuilder
-from tests.support.api import EARLIEST, create_topic, list_offset, produce
+from tests.support.api import EARLIEST, create, create_topic, describe, list_offset, produce
 from tests.support.broker import BrokerProcess, running_broker
 from tests.support.configs import (
     BROKER,
@@ -209,3 +210,38 @@ def test_other_brokers_follow_the_clusters_defaults_and_topics(
         code, told = change(other, BROKER, "1", ("log.roll.ms", SET, "1"))
         assert code == ErrorCode.INVALID_REQUEST
         assert "expected 2, but received 1" in (told or "")
+
+
+def test_unclean_election_is_made_as_soon_as_it_is_allowed(
+    tmp_path: Path, zookeeper_connect: str
+) -> None:
+    """Broker 2 is the last in sync and gone; broker 1 leads once the topic lets it."""
+    common = {"zookeeper.connect": zookeeper_connect, "controlled.shutdown.enable": "false"}
+    first = BrokerProcess(tmp_path / "1", {"broker.id": "1", **common})
+    second = BrokerProcess(tmp_path / "2", {"broker.id": "2", **common})
+    try:
+        second.start()
+        first.start()
+        with RawClient(second.port) as client:
+            assignment = CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2])
+            topic = CreatableTopic(
+                name="t", num_partitions=-1, replication_factor=-1, assignments=[assignment]
+            )
+            assert create(client, topic).error_code == ErrorCode.NONE
+            assert first.stop() == 0
+            eventually(lambda: leader(client, "t") == 2)
+        assert second.stop() == 0
+        first.start()
+        with RawClient(first.port) as client:
+            eventually(lambda: leader(client, "t") == -1)
+            allowed = ("unclean.leader.election.enable", SET, "true")
+            assert change(client, TOPIC, "t", allowed) == OK
+            eventually(lambda: leader(client, "t") == 1)
+    finally:
+        first.kill()
+        second.kill()
+
+
+def leader(client: RawClient, topic: str) -> int | None:
+    partitions = describe(client, topic, allow_auto_topic_creation=False).partitions
+    return partitions[0].leader_id if partitions else None
