@@ -29,6 +29,8 @@ COLUMNS: Final = {
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 
 _BYTES_PER_TASK: Final = 32 * 1024 * 1024
+_ROWS_PER_ARROW_BATCH: Final = 16 * 1024
+_BYTES_PER_ARROW_BATCH: Final = 2 * 1024 * 1024
 _DURATION: Final = re.compile(r"\s*(\d+)\s*(ms|s|m|min|h|d)?\s*")
 _DURATION_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000}
 _DURATION_MS["d"] = 24 * _DURATION_MS["h"]
@@ -88,6 +90,8 @@ class SourceOptions:
     skips_damage: bool
     columns: tuple[str, ...]
     checks_crc: bool
+    rows_per_arrow_batch: int
+    bytes_per_arrow_batch: int
     bytes_per_task: int
     min_tasks: int
     max_offsets_per_trigger: int | None
@@ -111,6 +115,8 @@ def parse_options(
         skips_damage=given.on_damage() == "skip",
         columns=given.columns(),
         checks_crc=given.flag("checkCrc", default=False),
+        rows_per_arrow_batch=given.number("maxRowsPerArrowBatch") or _ROWS_PER_ARROW_BATCH,
+        bytes_per_arrow_batch=given.number("maxBytesPerArrowBatch") or _BYTES_PER_ARROW_BATCH,
         bytes_per_task=given.number("maxBytesPerTask") or bytes_per_task,
         min_tasks=given.number("minPartitions") or 1,
         max_offsets_per_trigger=given.number("maxOffsetsPerTrigger"),

@@ -152,5 +152,11 @@ def read_split(
 
     if not isinstance(partition, Split):
         return iter(())
-    query = RecordQuery(options.columns, *timestamps, fail_on_data_loss=options.fails_on_data_loss)
+    query = RecordQuery(
+        options.columns,
+        *timestamps,
+        fail_on_data_loss=options.fails_on_data_loss,
+        rows_per_batch=options.rows_per_arrow_batch,
+        bytes_per_batch=options.bytes_per_arrow_batch,
+    )
     return read_records(partition.pieces, query, policy(options.skips_damage))
