@@ -74,6 +74,16 @@ def run_analyze(parsed: argparse.Namespace) -> int:
     return 0
 
 
+def run_spark_archive(parsed: argparse.Namespace) -> int:
+    from analytics.archive import write_archive
+
+    try:
+        write_archive(parsed.file)
+    except OSError as error:
+        raise StartupError(f"{parsed.file}: cannot be written: {error.strerror}") from error
+    return 0
+
+
 def _home() -> Path:
     """Where relative directories start: the project when its script runs us, else right here."""
     return Path(os.environ.get(HOME_VARIABLE) or Path.cwd())
@@ -109,6 +119,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_broker(commands.add_parser("broker", help="run a broker in the foreground"))
     _add_config(commands.add_parser("config", help="show the settings and what they are now"))
     _add_analyze(commands.add_parser("analyze", help="count what log directories hold"))
+    _add_spark_archive(
+        commands.add_parser("spark-archive", help="write the code that a Spark cluster needs")
+    )
     add_dump_log_arguments(commands.add_parser("dump-log", help="show what files of logs hold"))
     return parser
 
@@ -178,3 +191,12 @@ def _add_analyze(command: argparse.ArgumentParser) -> None:
         "--spark-log", metavar="FILE", type=Path, help="keep what Spark logs in this file"
     )
     command.set_defaults(run=run_analyze)
+
+
+def _add_spark_archive(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Write the code that reads log directories in Spark to FILE, a zip archive for"
+        " spark-submit --py-files FILE, so that it need not be installed where executors run."
+    )
+    command.add_argument("file", metavar="FILE", type=Path, help="the archive to write")
+    command.set_defaults(run=run_spark_archive)
