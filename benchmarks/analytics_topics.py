@@ -5,7 +5,6 @@ and prints what memory it took.
 """
 
 import random
-import resource
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -114,13 +113,18 @@ def _read_as_one_task(log_dir: str, share: float) -> None:
 
     segment = find_partitions(log_dir)[0].segments[0]
     piece = Piece(segment, 0, int(segment.size * share))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = _peak_bytes()
     rows = sum(batch.num_rows for batch in read_records([piece], RecordQuery(), skip))
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
-        f"{piece.size / 1e6:7,.0f} MB, {rows:9,} rows: {after / 1024:5.0f} MB resident,"
-        f" {before / 1024:.0f} MB before the first row"
+        f"{piece.size / 1e6:7,.0f} MB, {rows:9,} rows: {_peak_bytes() / 1e6:5.0f} MB at most,"
+        f" {before / 1e6:.0f} MB before the first row"
     )
+
+
+def _peak_bytes() -> int:
+    """The most memory that this process has had; getrusage would count its parent's as well."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ class AdmittingLogStreamReader(LogStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: JsonOffsets, limit: ReadLimit) -> JsonOffsets:  # type: ignore[override]  # noqa: N802
         latest = self._target if self._target is not None else self.available()
         begun = offsets_from_json(start)
+        latest = self.none_before(begun, latest)
         if not isinstance(limit, ReadAllAvailable):
             latest = self.admitted(begun, latest)
         return offsets_as_json({**begun, **latest})

@@ -70,7 +70,7 @@ class LogStreamReader(DataSourceStreamReader):
         restart that is known once a batch has been planned, and the first has no limit."""
         latest = self.available()
         if self._last_end is not None:
-            latest = self.admitted(self._last_end, latest)
+            latest = self.admitted(self._last_end, self.none_before(self._last_end, latest))
         self._last_end = latest
         return offsets_as_json(latest)
 
@@ -98,6 +98,16 @@ class LogStreamReader(DataSourceStreamReader):
     def available(self) -> Offsets:
         """The offset after the last record that may be read, for each partition."""
         return {(log.topic, log.partition): self._readable_end(log) for log in self._logs()}
+
+    def none_before(self, start: Mapping[TopicPartition, int], latest: Offsets) -> Offsets:
+        """The latest offsets, none of which may lie before what was read: such a log was cut off,
+        or another one has its name."""
+        shorter = sorted(name for name in latest if latest[name] < start.get(name, 0))
+        if shorter and self.options.fails_on_data_loss:
+            topic, partition = shorter[0]
+            ends = f"ends at {latest[shorter[0]]}, not {start[shorter[0]]}"
+            raise data_loss(f"{topic}-{partition} {ends}")
+        return {**latest, **{name: start[name] for name in shorter}}
 
     def admitted(self, start: Mapping[TopicPartition, int], latest: Offsets) -> Offsets:
         """How far the next batch may go, as the options on triggers say."""

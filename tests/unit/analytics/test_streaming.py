@@ -168,6 +168,15 @@ def test_records_that_are_gone_end_the_query_unless_told_otherwise(tmp_path: Pat
         reader(tmp_path).partitions(end, gone)
 
 
+def test_a_log_that_ends_before_what_was_read_is_data_loss(tmp_path: Path) -> None:
+    write_segment(tmp_path, "t-0", 0, [batch(0, 2)])
+    start = {"t": {"0": 9}}
+    with pytest.raises(AnalysisError, match="t-0 ends at 2, not 9: records are gone"):
+        reader(tmp_path).latestOffset(start, ReadAllAvailable())
+    tolerant = reader(tmp_path, failOnDataLoss="false")
+    assert tolerant.latestOffset(start, ReadAllAvailable()) == start
+
+
 def test_the_reader_of_spark_4_1_limits_what_follows_what_it_has_read(tmp_path: Path) -> None:
     write_segment(tmp_path, "t-0", 0, [batch(0, 100)])
     stream = old_reader(tmp_path, **EARLIEST, maxOffsetsPerTrigger="40")
