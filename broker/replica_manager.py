@@ -132,12 +132,17 @@ class ReplicaManager:
         self.delayed_fetches.check(key)
         return info
 
-    def read(self, fetch: FetchParameters) -> list[PartitionRead]:
-        """Read every partition, in order, within the limits; errors go with their partition."""
+    def read(
+        self, fetch: FetchParameters, specs: Sequence[FetchSpec] | None = None
+    ) -> list[PartitionRead]:
+        """Read every partition, in order, within the limits; errors go with their partition.
+
+        `specs` names those to be read, where it is not all of them.
+        """
         results: list[PartitionRead] = []
         remaining = fetch.max_bytes
         minimum_one_batch = not fetch.hard_max_bytes
-        for spec in fetch.partitions:
+        for spec in fetch.partitions if specs is None else specs:
             result = self._read_one(fetch, spec, remaining, minimum_one_batch)
             results.append(result)
             if result.data is not None and len(result.data.slice):

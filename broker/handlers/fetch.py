@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence, Sized
 
 from broker.dispatch import RequestContext, handles
 from broker.failures import EXPECTED_FAILURES, ApiError, error_code
+from broker.fetch_progress import FetchProgress
 from broker.fetch_sessions import FetchContext
 from broker.old_clients import newest_magic, readable_records
 from broker.purgatory import DelayedOperation, Parked
@@ -99,15 +100,21 @@ class DelayedFetch(DelayedOperation[FetchResponse]):
         self._parameters = parameters
         self._api_version = api_version
         self._session = session
+        self._progress: FetchProgress | None = None
 
     def try_result(self) -> FetchResponse | None:
+        if self._progress is not None and not self._progress.may_suffice():
+            return None
         reads = self._replicas.read(self._parameters)
         available = 0
         for read in reads:
             if read.data is None:
                 return self._response(reads)
             available += len(read.data.slice)
-        return self._response(reads) if available >= self._parameters.min_bytes else None
+        if available >= self._parameters.min_bytes:
+            return self._response(reads)
+        self._progress = FetchProgress(self._replicas, self._parameters, reads)
+        return None
 
     def expired_result(self) -> FetchResponse:
         return self._response(self._replicas.read(self._parameters))
