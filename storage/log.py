@@ -324,6 +324,9 @@ class Log(LogReader):
             self.producers.take_snapshot()
             self.producers.snapshots.sync()
             self.segments.active.become_inactive()
+            # Also of segments that were rolled when all of them had been flushed.
+            for segment in self.segments:
+                segment.indexes.sync_positions()
         except OSError as error:
             self._fail(error)
         finally:

@@ -87,7 +87,12 @@ class LogState:
             if not clean:
                 rebuild_epochs_if_lost(self.epochs, self.segments, self.start_offset)
             self._fit_epochs()
-        snapshots = Snapshots(files, str(self.directory), loaded.snapshot_offsets)
+        snapshots = Snapshots(
+            files,
+            str(self.directory),
+            loaded.snapshot_offsets,
+            is_synced=clean and not loaded.has_recovered,
+        )
         self.producers = ProducerState(snapshots, self.environment.producer_expiration_ms)
         self._rebuild_producers(clean=clean)
 

@@ -87,9 +87,12 @@ class Snapshots:
 
     __slots__ = ("_files", "_is_synced", "directory", "offsets")
 
-    def __init__(self, files: Files, directory: str, offsets: Iterable[int]) -> None:
+    def __init__(
+        self, files: Files, directory: str, offsets: Iterable[int], *, is_synced: bool = False
+    ) -> None:
+        """`is_synced`: the latest one is on the disk for sure."""
         self._files = files
-        self._is_synced = True
+        self._is_synced = is_synced
         self.directory = directory
         # Changed by single steps only: a thread may remove old snapshots meanwhile.
         self.offsets = sorted(offsets)

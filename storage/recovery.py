@@ -51,6 +51,8 @@ class LoadedSegments:
     segments: Segments
     end_offset: int
     snapshot_offsets: list[int]
+    # Whether there were snapshots to be written: then they may not be on the disk yet.
+    has_recovered: bool
 
 
 @dataclass(slots=True)
@@ -92,7 +94,7 @@ class SegmentLoader:
                 Segment.create(self.environment, str(self.directory), end_offset, self.config)
             )
         snapshots = self._snapshots if self._producers is None else self._producers.snapshots
-        return LoadedSegments(segments, end_offset, snapshots.offsets)
+        return LoadedSegments(segments, end_offset, snapshots.offsets, self._producers is not None)
 
     # Leftovers of interrupted replacements
 

@@ -94,9 +94,13 @@ class SegmentIndexes:
 
     def sync(self) -> None:
         """Bring the files to the disk; may run in a thread."""
+        self.sync_positions()
+        self.transactions.sync()
+
+    def sync_positions(self) -> None:
+        """Bring offset and time index to the disk, if anything was written to them."""
         self.offsets.sync()
         self.times.sync()
-        self.transactions.sync()
 
     def release(self) -> None:
         self.offsets.release()

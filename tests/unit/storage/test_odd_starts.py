@@ -65,10 +65,39 @@ def test_a_clean_stop_waits_until_the_snapshot_is_on_the_disk(tmp_path: Path) ->
     log.close()
     snapshot = str(log.directory / f"{1:020d}.snapshot")
     synced = [path for call, path in files.calls if call == "sync"]
-    assert synced[synced.index(snapshot) :] == [snapshot, str(log.directory)]
+    assert synced[synced.index(snapshot) :][:2] == [snapshot, str(log.directory)]
     files.calls.clear()
     open_log(tmp_path, files=files, clean=True).close()
     assert "sync" not in {call for call, _ in files.calls}
+
+
+def test_a_clean_stop_syncs_the_snapshot_that_recovery_has_written(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.append_as_leader(make_batch(b"value", producer=ProducerInfo(7, 0, 0)), 0)
+    log.release_files()
+    files = FaultyFiles()
+    recovered = open_log(tmp_path, files=files)
+    snapshot = str(log.directory / f"{1:020d}.snapshot")
+    assert Path(snapshot).exists()
+    assert ("sync", snapshot) not in files.calls
+    recovered.close()
+    assert ("sync", snapshot) in files.calls
+
+
+def test_a_clean_stop_waits_until_the_ends_of_indexes_are_on_the_disk(tmp_path: Path) -> None:
+    """The last entry of a time index comes when its segment is rolled or closed."""
+    files = FaultyFiles()
+    log = open_log(tmp_path, files=files)
+    append_values(log, b"rolled")
+    log.flush()
+    log.roll()
+    append_values(log, b"closed")
+    log.flush()
+    log.close()
+    for base_offset in (0, 1):
+        path = str(log.directory / f"{base_offset:020d}.timeindex")
+        calls = [call for call, called in files.calls if called == path]
+        assert "sync" in calls[len(calls) - calls[::-1].index("truncate") :], base_offset
 
 
 def test_a_preallocated_segment_loses_its_zeros_although_it_was_flushed(tmp_path: Path) -> None:
