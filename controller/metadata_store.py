@@ -291,9 +291,14 @@ class MetadataStore:
     # -- settings ----------------------------------------------------------------------------
 
     async def config(self, kind: str, name: str) -> dict[str, str]:
+        """Settings of something; as in Kafka, none where they cannot be read."""
         path = znodes.config(kind, name)
         node = await self._get(path)
-        return {} if node is None else znodes.decode_config(path, node.data)
+        try:
+            return {} if node is None else znodes.decode_config(path, node.data)
+        except znodes.MalformedNodeError as error:
+            logger.error("Settings are ignored: %s", error)
+            return {}
 
     async def topic_config(self, topic: str) -> dict[str, str]:
         return await self.config(znodes.TOPIC_CONFIGS, topic)

@@ -246,7 +246,10 @@ def encode_config(settings: Mapping[str, str]) -> bytes:
 def decode_config(path: str, data: bytes) -> dict[str, str]:
     if not data:
         return {}
-    return {name: str(value) for name, value in _decode(path, data).get("config", {}).items()}
+    settings = _decode(path, data).get("config", {})
+    if not isinstance(settings, dict):
+        raise MalformedNodeError(f"{path}: its config is no JSON object")
+    return {name: str(value) for name, value in settings.items()}
 
 
 def encode_config_change(entity_path: str) -> bytes:

@@ -113,6 +113,55 @@ def test_the_lines_that_operators_of_kafka_look_for_come_in_their_order(
     assert positions == sorted(positions)
 
 
+def test_odd_settings_are_told_of_and_do_not_keep_a_broker_from_its_start(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def live() -> None:
+        for path in ("/config/brokers/5", "/config/brokers/<default>", "/config/topics/t"):
+            await (await broker.put(path, b"no json")).close()
+        server = broker.server(num_io_thread="3", zookeeper_sync_time_ms="5")
+        await server.start()
+        await server.stop()
+
+    with caplog.at_level(logging.INFO):
+        asyncio.run(live())
+    told = [(record.levelname, record.message) for record in caplog.records]
+    assert (
+        "WARNING",
+        "num.io.thread: unknown setting, ignored; did you mean num.io.threads? (--override)",
+    ) in told
+    idle = next(line for _, line in told if line.startswith("Recognised, but without effect"))
+    assert "zookeeper.sync.time.ms" in idle
+    assert "num.io.thread" not in idle
+    ignored = [line for level, line in told if level == "ERROR"]
+    assert {line.split(": ")[1] for line in ignored} == {
+        "/config/brokers/5",
+        "/config/brokers/<default>",
+    }
+
+
+@pytest.mark.parametrize(("reserved", "expected"), [("1000", 1001), ("7", 8)])
+def test_an_id_is_generated_above_the_reserved_ones_and_kept(
+    broker: Broker, reserved: str, expected: int
+) -> None:
+    async def registered() -> list[str]:
+        server = broker.server(broker_id="-1", reserved_broker_max_id=reserved)
+        await server.start()
+        client = await broker.zookeeper()
+        found = list(await client.children("/brokers/ids"))
+        await client.close()
+        await server.stop()
+        return found
+
+    assert asyncio.run(registered()) == [str(expected)]
+    assert asyncio.run(registered()) == [str(expected)]
+
+
+def test_an_id_must_be_set_where_none_may_be_generated(broker: Broker) -> None:
+    with pytest.raises(StartupError, match=r"broker.id: -1: must be at least 0"):
+        broker.server(broker_id="-1", broker_id_generation_enable="false")
+
+
 Break = Callable[[Broker], object]
 
 
@@ -146,10 +195,6 @@ async def two_broker_ids(broker: Broker) -> object:
     return await broker.put("/cluster/id", b'{"version":"1","id":"%s"}' % CLUSTER.encode())
 
 
-async def unreadable_settings(broker: Broker) -> object:
-    return await broker.put("/config/brokers/5", b"no json")
-
-
 async def partition_in_two_directories(broker: Broker) -> object:
     for name in ("one", "two"):
         log = broker.directory / name / "t-0"
@@ -179,7 +224,6 @@ async def registered_address(broker: Broker) -> object:
         (another_cluster, r"belongs to cluster another, ZooKeeper to cluster .*: point zookeeper"),
         (another_broker_id, r"broker.id is 5, but .* belongs to broker 6: set broker.id=6"),
         (two_broker_ids, r"belong to several brokers"),
-        (unreadable_settings, r"/config/brokers/5: "),
         (partition_in_two_directories, r"t-0 lies in both"),
         (taken_port, r"listeners: 127.0.0.1:\d+: Address already in use; stop what"),
         (registered_address, r"example.org:7 is already registered by broker 6"),
@@ -200,7 +244,7 @@ def test_a_start_that_fails_says_why_and_leaves_nothing_running(
         assert server.state is BrokerState.NOT_RUNNING
         assert asyncio.all_tasks() == tasks
         await remove(obstacle)
-        await mend(broker)
+        mend(broker)
         broker.overrides = right
         again = broker.server()
         await again.start()  # locks, ports and ephemeral nodes are all free
@@ -217,17 +261,13 @@ async def remove(obstacle: object) -> None:
         obstacle.close()
 
 
-async def mend(broker: Broker) -> None:
+def mend(broker: Broker) -> None:
     for file in broker.directory.glob("*/meta.properties"):
         file.unlink()
     for log in (broker.directory / "two").glob("t-0*"):
         for file in log.iterdir():
             file.unlink()
         log.rmdir()
-    client = await broker.zookeeper()
-    if await client.exists("/config/brokers/5") is not None:
-        await client.delete("/config/brokers/5")
-    await client.close()
 
 
 def write_meta(broker: Broker, name: str, broker_id: int, cluster: str) -> None:
