@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker.clock import now_ms
+from broker.descriptors import raise_descriptor_limit
 from broker.errors import StartupError
 from broker.java import find_java
 from broker.log_flusher import LogFlusher
@@ -34,6 +35,7 @@ ZOOKEEPER_SUFFIX = ".zookeeper"
 
 def run(settings: Settings) -> int:
     """Run a broker until SIGINT or SIGTERM; the exit status. Raises StartupError."""
+    raise_descriptor_limit()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_serve(settings))
 

@@ -7,14 +7,12 @@ yields plain samples in Prometheus' terms; this module knows no exporter.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from operator import itemgetter, sub
-from typing import TYPE_CHECKING, TypeAlias
+from operator import sub
+from typing import TypeAlias
 
 from network.histogram import BYTES_BOUNDS, SECONDS_BOUNDS, Histogram, Sample
 from network.protocol import ApiKey
-
-if TYPE_CHECKING:
-    from network.request import Request
+from network.request import NOT_YET, Request
 
 ROWS_PER_FOLD = 256
 
@@ -33,9 +31,6 @@ SIZES = ("request", "response")
 QuickRow: TypeAlias = tuple[float, float, float, float, int, int]
 # received, dequeued, local done, responded, throttled for, send begun, send ended, bytes, bytes
 SlowRow: TypeAlias = tuple[float, float, float, float, float, float, float, int, int]
-
-_QUICK_COLUMNS = tuple(map(itemgetter, range(6)))
-_SLOW_COLUMNS = tuple(map(itemgetter, range(9)))
 
 
 class ApiMetrics:
@@ -59,9 +54,7 @@ class ApiMetrics:
 
     def _fold_quick(self) -> None:
         rows, self.quick = self.quick, []
-        received, responded, begun, ended, request, response = (
-            list(map(column, rows)) for column in _QUICK_COLUMNS
-        )
+        received, responded, begun, ended, request, response = zip(*rows, strict=True)
         times = self.times
         for name in ("request_queue", "remote", "throttle"):
             times[name].observe_zeros(len(rows))
@@ -69,13 +62,13 @@ class ApiMetrics:
         times["response_queue"].observe_all(list(map(sub, begun, responded)))
         times["response_send"].observe_all(list(map(sub, ended, begun)))
         times["total"].observe_all(list(map(sub, ended, received)))
-        self.sizes["request"].observe_all(request)
-        self.sizes["response"].observe_all(response)
+        self.sizes["request"].observe_all(list(request))
+        self.sizes["response"].observe_all(list(response))
 
     def _fold_slow(self) -> None:
         rows, self.slow = self.slow, []
-        received, dequeued, local_done, responded, throttled, begun, ended, request, response = (
-            list(map(column, rows)) for column in _SLOW_COLUMNS
+        received, dequeued, local_done, responded, throttled, begun, ended, request, response = zip(
+            *rows, strict=True
         )
         times = self.times
         times["request_queue"].observe_all(list(map(sub, dequeued, received)))
@@ -84,9 +77,9 @@ class ApiMetrics:
         times["response_queue"].observe_all(list(map(sub, begun, responded)))
         times["response_send"].observe_all(list(map(sub, ended, begun)))
         times["total"].observe_all(list(map(sub, ended, received)))
-        times["throttle"].observe_all(throttled)
-        self.sizes["request"].observe_all(request)
-        self.sizes["response"].observe_all(response)
+        times["throttle"].observe_all(list(throttled))
+        self.sizes["request"].observe_all(list(request))
+        self.sizes["response"].observe_all(list(response))
 
 
 UNKNOWN_API = -1
@@ -107,10 +100,10 @@ class RequestMetrics:
             found = self._by_api.setdefault(known, ApiMetrics())
         return found
 
-    def record(self, request: "Request", send_began: float, send_ended: float) -> None:
+    def record(self, request: Request, send_began: float, send_ended: float) -> None:
         """A response has been sent."""
         metrics = self._by_api.get(request.api_key) or self._api(request.api_key)
-        if request.was_quick:
+        if request.local_done_at == NOT_YET and request.dequeued_at == request.received_at:
             metrics.quick.append(
                 (
                     request.received_at,

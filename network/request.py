@@ -67,8 +67,3 @@ class Request:
         freed = len(self.frame)
         self.frame = _RELEASED
         return freed
-
-    @property
-    def was_quick(self) -> bool:
-        """Taken by a worker at once, and answered in the same call."""
-        return self.local_done_at == NOT_YET and self.dequeued_at == self.received_at

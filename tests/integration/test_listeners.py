@@ -1,6 +1,7 @@
 """Listeners of real brokers: planes, TLS between brokers, and changes while they run."""
 
 import os
+import resource
 import socket
 import ssl
 from collections.abc import Iterator
@@ -183,3 +184,13 @@ def test_tls_settings_that_cannot_work_stop_the_start_with_one_line(
             broker.start()
     finally:
         broker.kill()
+
+
+def test_a_broker_takes_all_the_descriptors_that_it_may_have(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, hard), hard))
+    try:
+        with BrokerProcess(tmp_path) as broker:
+            assert psutil.Process(broker.pid).rlimit(psutil.RLIMIT_NOFILE) == (hard, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
