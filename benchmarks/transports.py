@@ -23,6 +23,7 @@ from tests.support.certificates import TlsFiles, make_tls_files
 
 SCRATCH_BYTES = 128 << 10
 CHUNK_BYTES = 64 << 10
+MUCH = 1 << 30
 LARGE_FRAME = 1 << 20
 SMALL_FRAME = 160
 ANSWER = SIZE_PREFIX.pack(60) + bytes(60)
@@ -55,6 +56,7 @@ class WatchedSocket(Answering):
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(sock.fileno(), self._readable)
         self._writing = False
+        self._most = CHUNK_BYTES if isinstance(sock, ssl.SSLSocket) else MUCH
 
     def _readable(self) -> None:
         while True:
@@ -81,7 +83,7 @@ class WatchedSocket(Answering):
     def _write(self) -> None:
         try:
             while self._outgoing:
-                sent = self._sock.send(self._outgoing[:CHUNK_BYTES])
+                sent = self._sock.send(self._outgoing[: self._most])
                 self._outgoing = self._outgoing[sent:]
         except (BlockingIOError, ssl.SSLWantWriteError):
             if not self._writing:
@@ -152,8 +154,9 @@ class MemoryBuffers(WatchedSocket):
                 self.reader.feed(self._plain[:count])
         except ssl.SSLWantReadError:
             pass
-        for answer in self.answers():
-            self._tls.write(answer)
+        answers = b"".join(self.answers())
+        if answers:
+            self._tls.write(answers)
 
 
 def serve(variant: str, listener: socket.socket, directory: Path) -> None:

@@ -58,6 +58,7 @@ class Processor:
             on_closed=self._forget,
         )
         self._tasks: list[asyncio.Task[None]] = []
+        self._draining = False
 
     def start(self) -> None:
         self._tasks = [
@@ -67,6 +68,7 @@ class Processor:
 
     def drain(self) -> None:
         """Take no further requests; those in flight are still answered."""
+        self._draining = True
         for channel in self.channels:
             channel.drain()
 
@@ -98,6 +100,8 @@ class Processor:
                 self._discard(sock, address)
                 continue
             self.channels.add(channel)
+            if self._draining:
+                channel.drain()
             channel.open()
 
     def _make_channel(

@@ -1,6 +1,5 @@
 """Listeners of real brokers: planes, TLS between brokers, and changes while they run."""
 
-import contextlib
 import os
 import resource
 import socket
@@ -13,7 +12,6 @@ import psutil
 import pytest
 
 from network.protocol import ErrorCode
-from network.protocol.messages.metadata import MetadataRequest
 from tests.support.api import fetch, new_topic, produce, values
 from tests.support.broker import BrokerFailed, BrokerProcess
 from tests.support.brokers_on_zookeeper import T0, create, on, wait_for_state
@@ -132,36 +130,6 @@ def test_limits_certificates_and_the_request_log_change_while_the_broker_runs(
         assert change(client, LOGGER, "0", ("network.request", SET, "DEBUG")) == OK
         change(client, BROKER, "0", ("num.io.threads", SET, "5"))
         eventually(lambda: "Completed request: INCREMENTAL_ALTER_CONFIGS" in broker.output)
-
-
-def test_listeners_come_and_go_while_the_broker_runs(broker: SecuredBroker) -> None:
-    (port,) = free_ports(1)
-    present = broker.listeners
-    protocols = ("listener.security.protocol.map", SET, f"{PROTOCOLS},EXTRA:PLAINTEXT")
-    with RawClient(broker.client_port) as client:
-        more = ("listeners", SET, f"{present},EXTRA://127.0.0.1:{port}")
-        assert change(client, BROKER, "0", more, protocols) == OK
-
-        def is_told() -> bool:
-            with contextlib.suppress(ConnectionError), RawClient(port) as newcomer:
-                known = newcomer.ask(MetadataRequest(topics=[]), 5).brokers
-                return [(one.host, one.port) for one in known] == [("127.0.0.1", port)]
-            return False
-
-        eventually(is_told)
-        with RawClient(port) as newcomer:
-            topic = new_topic(newcomer)
-            assert change(client, BROKER, "0", ("listeners", SET, present)) == OK
-            with pytest.raises(ConnectionError):
-                eventually(lambda: newcomer.ask(MetadataRequest(topics=[]), 5) is None)
-        assert not values(fetch(client, topic, 0))
-        for refused, told in (
-            (f"CLIENTS://127.0.0.1:{broker.client_port}", "BROKERS"),
-            (f"{present},EXTRA://127.0.0.1:{port},SASL_SSL://127.0.0.1:{port + 1}", "SASL"),
-        ):
-            code, message = change(client, BROKER, "0", ("listeners", SET, refused))
-            assert code == ErrorCode.INVALID_REQUEST
-            assert told in (message or "")
 
 
 def test_a_key_store_that_was_written_anew_is_read_when_it_is_set_again(
