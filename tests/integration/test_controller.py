@@ -5,6 +5,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from controller.cluster import TopicPartition
+from network.protocol import ErrorCode
+from network.protocol.messages.create_topics import CreatableTopic
+from tests.support import api
 from tests.support.broker import BrokerProcess, running_broker
 from tests.support.brokers_on_zookeeper import (
     ask,
@@ -13,6 +16,7 @@ from tests.support.brokers_on_zookeeper import (
     wait_for_controller,
     wait_for_state,
 )
+from tests.support.raw_client import RawClient
 from tests.support.zookeeper import zookeeper_connect
 
 __all__ = ["zookeeper_connect"]
@@ -98,3 +102,21 @@ def test_leadership_and_control_move_away_from_killed_brokers(
         brokers[0].start()
         wait_for_state(zookeeper_connect, lambda state: state.leader == 0, u0)
         assert ask(zookeeper_connect, lambda store: store.controller_id()) == 2
+
+
+def test_replicas_of_a_new_topic_cover_the_racks(zookeeper_connect: str, tmp_path: Path) -> None:
+    racks = {0: "near", 1: "near", 2: "far"}
+    with ExitStack() as stack:
+        brokers = []
+        for number, rack in racks.items():
+            settings = on(zookeeper_connect, number) | {"broker.rack": rack}
+            data = tmp_path / str(number)
+            brokers.append(stack.enter_context(running_broker(data, settings)))
+        with RawClient(brokers[0].port) as client:
+            topic = CreatableTopic(name="t", num_partitions=9, replication_factor=2)
+            assert api.create(client, topic).error_code == ErrorCode.NONE
+            partitions = api.describe(client, "t").partitions
+        assert len(partitions) == 9
+        for one in partitions:
+            assert {racks[replica] for replica in one.replica_nodes} == {"near", "far"}
+            assert one.leader_id == one.replica_nodes[0]
