@@ -40,10 +40,14 @@ async def until_on(cluster: StandInCluster, *replicas: int) -> None:
 
 async def catch_up(cluster: StandInCluster, *in_sync: int) -> None:
     """What the leader does once followers have all its records."""
-    state = await cluster.state("t")
-    assert state is not None
-    grown = replace(state, isr=in_sync)
-    assert await cluster.store.update_partition_state(T0, grown) is not None
+
+    async def written() -> bool:
+        state = await cluster.state("t")
+        assert state is not None
+        grown = replace(state, isr=in_sync)  # on condition that the controller writes nothing now
+        return await cluster.store.update_partition_state(T0, grown) is not None
+
+    await cluster.until(written)
 
 
 def deleted_on(cluster: StandInCluster, broker: int) -> list[str]:
