@@ -18,8 +18,6 @@ from storage.files import unless_disk_is_full
 from storage.leader_epochs import LeaderEpochs
 from storage.log_config import LogConfig
 from storage.producer_recovery import rebuild_producers
-from storage.producer_snapshot import Snapshots
-from storage.producer_state import ProducerState
 from storage.records.layout import MAGIC_2
 from storage.recovery import SegmentLoader
 from storage.segment_files import FUTURE_DIRECTORY_SUFFIX, parse_directory_name
@@ -87,13 +85,7 @@ class LogState:
             if not clean:
                 rebuild_epochs_if_lost(self.epochs, self.segments, self.start_offset)
             self._fit_epochs()
-        snapshots = Snapshots(
-            files,
-            str(self.directory),
-            loaded.snapshot_offsets,
-            is_synced=clean and not loaded.has_recovered,
-        )
-        self.producers = ProducerState(snapshots, self.environment.producer_expiration_ms)
+        self.producers = loaded.producers
         self._rebuild_producers(clean=clean)
 
     def _fit_epochs(self) -> None:

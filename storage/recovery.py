@@ -50,9 +50,7 @@ class LoadedSegments:
 
     segments: Segments
     end_offset: int
-    snapshot_offsets: list[int]
-    # Whether there were snapshots to be written: then they may not be on the disk yet.
-    has_recovered: bool
+    producers: ProducerState
 
 
 @dataclass(slots=True)
@@ -93,8 +91,18 @@ class SegmentLoader:
             segments.add(
                 Segment.create(self.environment, str(self.directory), end_offset, self.config)
             )
-        snapshots = self._snapshots if self._producers is None else self._producers.snapshots
-        return LoadedSegments(segments, end_offset, snapshots.offsets, self._producers is not None)
+        return LoadedSegments(segments, end_offset, self._producers_at(end_offset, clean=clean))
+
+    def _producers_at(self, end_offset: int, *, clean: bool) -> ProducerState:
+        """Those that recovery met, if it went to the end: it knows more of their last batches than
+        a snapshot can hold, and a producer may send any of these again."""
+        producers = self._producers
+        if producers is None:
+            return self._producer_state(self._listed_snapshots(is_synced=clean))
+        if producers.end_offset != end_offset:
+            return self._producer_state(producers.snapshots)
+        producers.remove_expired(self.environment.clock())
+        return producers
 
     # Leftovers of interrupted replacements
 
@@ -225,8 +233,12 @@ class SegmentLoader:
 
     @property
     def _snapshots(self) -> Snapshots:
+        return self._listed_snapshots(is_synced=False)
+
+    def _listed_snapshots(self, *, is_synced: bool) -> Snapshots:
         offsets = [name.offset for name in self._files if name.kind == SNAPSHOT_KIND]
-        return Snapshots(self.environment.files, str(self.directory), offsets)
+        files = self.environment.files
+        return Snapshots(files, str(self.directory), offsets, is_synced=is_synced)
 
     def _end_of(self, segment: Segment) -> int:
         """The offset after a segment's last batch; it is checked after all if its tail is none."""

@@ -12,7 +12,9 @@ from tests.support.kafka_tools import tools
 LINES = [f"line {number}" for number in range(500)]
 
 
-@pytest.mark.parametrize("release", ["2.5.1", "3.9.1", "4.1.0"])
+@pytest.mark.parametrize(
+    "release", ["2.5.1", pytest.param("3.9.1", marks=pytest.mark.soak), "4.1.0"]
+)
 def test_what_is_typed_comes_out_again(tmp_path: Path, release: str) -> None:
     kafka = require_apache_kafka(release)
     overrides = {"num.partitions": "3", "group.initial.rebalance.delay.ms": "0"}

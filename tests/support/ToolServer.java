@@ -4,8 +4,10 @@ import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
+import java.util.List;
 import org.apache.kafka.common.utils.Exit;
 
 /**
@@ -25,6 +27,7 @@ public class ToolServer {
     // Tools and their libraries may keep the streams that they found first.
     private static final ByteArrayOutputStream output = new ByteArrayOutputStream();
     private static final ByteArrayOutputStream errors = new ByteArrayOutputStream();
+    private static final List<Runnable> hooks = new ArrayList<>();
     private static int firstStatus = NONE;
 
     public static void main(String[] none) throws Exception {
@@ -34,6 +37,7 @@ public class ToolServer {
         System.setErr(new PrintStream(errors, true, "UTF-8"));
         Exit.setExitProcedure((status, message) -> end(status));
         Exit.setHaltProcedure((status, message) -> end(status));
+        Exit.setShutdownHookAdder((name, hook) -> hooks.add(hook));
         String line;
         while ((line = commands.readLine()) != null) {
             byte[][] words = Arrays.stream(line.split("\t", -1))
@@ -41,6 +45,8 @@ public class ToolServer {
             System.setIn(new ByteArrayInputStream(words[0]));
             firstStatus = NONE;
             int status = run(words);
+            hooks.forEach(Runnable::run); // a console producer is closed by one
+            hooks.clear();
             answers.println(status + "\t" + taken(output) + "\t" + taken(errors));
             answers.flush();
         }
