@@ -94,7 +94,11 @@ def _clean_environment(python: Path) -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith(("SPARK_", "PYSPARK_")) and name != "PYTHONPATH"
     }
-    local = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(spark_home(python))}
+    local = {
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_HOME": str(spark_home(python)),
+        "SPARK_SCALA_VERSION": "2.13",  # as Spark's start scripts say to its workers
+    }
     return {**kept, **local, "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
 
 
