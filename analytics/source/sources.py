@@ -4,6 +4,8 @@ Owns their names and schemas, and the choice of a reader. Spark loads this modul
 worker that plans, so it loads nothing that only tasks need.
 """
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
@@ -95,9 +97,22 @@ def register(spark: "SparkSession") -> None:
     """Make the sources known to a session. Those that Spark has found by itself stay."""
     from pyspark.errors import PySparkException
 
+    _share_code(spark)
     for source in (RecordSource, BatchSource, ProblemSource):
         try:
             spark.dataSource.register(source)
         except PySparkException as error:
             if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
                 raise
+
+
+def _share_code(spark: "SparkSession") -> None:
+    """Have Spark's Python workers find this code where the driver has found it. A streaming query
+    of PySpark 4.3 starts a worker that is not told of --py-files."""
+    try:
+        environment = spark.sparkContext.environment
+    except AttributeError:  # Spark Connect: the workers are another machine's
+        return
+    home = str(Path(__file__).parents[2])
+    known = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
+    environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*known, home]))

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from tests.fidelity.fixture_logs import RELEASES, data_directory, fixture_logs
@@ -69,12 +71,17 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 
 @contextmanager
-def producing(broker: BrokerProcess, topic: str, codec: str) -> Iterator[threading.Event]:
+def producing(
+    broker: BrokerProcess, topic: str, codec: str, has_headers: bool
+) -> Iterator[threading.Event]:
     """Records of many kinds, sent all the time in a thread; the event says that some arrived."""
     producer = Producer(
         {"bootstrap.servers": broker.bootstrap, "compression.type": codec, "linger.ms": 2}
     )
     ended, begun = threading.Event(), threading.Event()
+
+    def headers(number: int) -> list[tuple[str, str | bytes | None]] | None:
+        return [("n", b"%d" % number), ("none", None)] if number % 3 == 0 else None
 
     def send() -> None:
         for number in range(200_000):
@@ -84,7 +91,7 @@ def producing(broker: BrokerProcess, topic: str, codec: str) -> Iterator[threadi
                 topic,
                 None if number % 11 == 0 else b"v%d " % number * (number % 40),
                 None if number % 5 == 0 else b"key%d" % (number % 17),
-                headers=[("n", b"%d" % number), ("none", None)] if number % 3 == 0 else None,
+                headers=headers(number) if has_headers else None,
                 timestamp=START_MS + number,
             )
             producer.poll(0.0005)
@@ -126,6 +133,7 @@ def consume(broker: BrokerProcess, topic: str, ends: dict[int, int]) -> dict[str
 
 def _as_row(message: Any) -> Row:
     kind, timestamp = message.timestamp()
+    timestamp = timestamp if kind != TIMESTAMP_NOT_AVAILABLE else -1
     headers = message.headers()
     return Row(
         key=message.key(),
@@ -139,12 +147,19 @@ def _as_row(message: Any) -> Row:
     )
 
 
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize(
+    ("codec", "format_version"),
+    [*((codec, "2.5") for codec in CODECS), ("gzip", "0.10.0"), ("snappy", "0.9.0")],
+)
 def test_rows_are_what_a_consumer_reads_while_the_broker_is_writing(
-    spark: SparkSession, broker: BrokerProcess, codec: str
+    spark: SparkSession, broker: BrokerProcess, codec: str, format_version: str
 ) -> None:
-    topic = f"live-{codec}"
-    with producing(broker, topic, codec) as begun:
+    topic = f"live-{codec}-{format_version}"
+    settings = {"message.format.version": format_version}
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(topic, 2, 1, config=settings)])[topic].result(60)
+    # Old formats have no headers, and a broker refuses them there.
+    with producing(broker, topic, codec, has_headers=format_version == "2.5") as begun:
         assert begun.wait(120)
         rows = load(spark, broker.data, subscribe=topic, includeHeaders="true").collect()
     found = rows_by_partition(rows)
