@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from analytics.errors import AnalysisError
 from analytics.logs.lookup import end_offset, offset_for_timestamp
 from analytics.logs.partitions import PartitionLog, find_all
-from analytics.pieces import NO_LIMIT
+from analytics.pieces import NO_FLOOR, NO_LIMIT
 from analytics.source.options import (
     EARLIEST,
     LATEST,
@@ -75,6 +75,26 @@ def batch_ranges(options: SourceOptions) -> list[LogRange]:
     _check_named(options.starting, "startingOffsets", logs)
     _check_named(options.ending, "endingOffsets", logs)
     return [_range(log, options) for log in logs]
+
+
+def file_ranges(options: SourceOptions) -> list[LogRange]:
+    """The ranges of a query for batches: of every replica, and without bounds all that its files
+    hold, below the log start as well."""
+    logs = [
+        log
+        for log in find_all(options.directories)
+        if options.selection.includes(log.topic, log.partition)
+    ]
+    _check_named(options.starting, "startingOffsets", logs)
+    _check_named(options.ending, "endingOffsets", logs)
+    return [_file_range(log, options) for log in logs]
+
+
+def _file_range(log: PartitionLog, options: SourceOptions) -> LogRange:
+    first = NO_FLOOR
+    if options.starting.offset != EARLIEST:
+        first = starting_offset(log, options.starting, options.fails_on_data_loss)
+    return LogRange(log, first, _ending_offset(log, options))
 
 
 def _check_named(bound: Bound, option: str, logs: Sequence[PartitionLog]) -> None:

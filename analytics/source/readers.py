@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
-from analytics.logs.partitions import find_all
 from analytics.pieces import NO_FLOOR, NO_LIMIT
 from analytics.source.filters import BATCH_COLUMNS, RECORD_COLUMNS, FilterColumns, Narrowing, narrow
 from analytics.source.options import SourceOptions
-from analytics.source.ranges import LogRange, batch_ranges
+from analytics.source.ranges import LogRange, batch_ranges, file_ranges
 from analytics.source.splits import Split, plan_splits
 
 if TYPE_CHECKING:
@@ -103,12 +102,7 @@ class BatchReader(TableReader):
     filter_columns = BATCH_COLUMNS
 
     def ranges(self) -> list[LogRange]:
-        selection = self.options.selection
-        return [
-            LogRange(log, NO_FLOOR)
-            for log in find_all(self.options.directories)
-            if selection.includes(log.topic, log.partition)
-        ]
+        return file_ranges(self.options)
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         from analytics.batch_table import read_batches

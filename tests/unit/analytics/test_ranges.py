@@ -184,6 +184,13 @@ def test_filters_on_the_batch_table_keep_every_batch_that_may_match(live: Path) 
     assert [row["base_offset"] for row in rows_of(reader)] == [2980, 2990]
 
 
+def test_the_batch_table_takes_the_same_bounds(live: Path) -> None:
+    options = {"startingOffsets": in_t(1005), "endingTimestamp": str(START_MS + 1021)}
+    rows = rows_of(batch_reader(live, **options))
+    spans = [(row["base_offset"], row["last_offset"]) for row in rows]
+    assert spans == [(1000, 1009), (1010, 1019), (1020, 1029)]
+
+
 def test_topics_are_chosen_by_name_by_pattern_and_by_partition(tmp_path: Path) -> None:
     for name in ("a-0", "a-1", "ab-0", "__consumer_offsets-0"):
         write_segment(tmp_path, name, 0, [batch(0, 1)])
