@@ -74,6 +74,7 @@ class Membership:
             known = group.members.get(joining.member_id)
             if known is not None:
                 group.remove(known)
+            group.forget_pending(joining.member_id)
             reply(JoinResult(NO_MEMBER_ID, ErrorCode.GROUP_MAX_SIZE_REACHED))
         elif group.is_dead:
             reply(joining.refused(ErrorCode.COORDINATOR_NOT_AVAILABLE))
@@ -90,7 +91,7 @@ class Membership:
 
     def _has_no_room_for(self, group: Group, joining: Joining) -> bool:
         """Of a group that is too large, those are shed that have not joined yet."""
-        if joining.is_unknown:
+        if joining.is_unknown or group.is_pending(joining.member_id):
             return len(group.members) >= self._max_size
         member = group.members.get(joining.member_id)
         return (

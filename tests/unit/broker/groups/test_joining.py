@@ -206,6 +206,16 @@ def test_full_group_takes_nobody(tmp_path: Path) -> None:
     assert [one[0].error for one in answers] == [ErrorCode.NONE] * 2
 
 
+def test_ids_handed_out_do_not_make_a_group_larger_than_it_may_be(tmp_path: Path) -> None:
+    groups = TestCoordinator(tmp_path, make_settings(max_size=1))
+    groups.lead()
+    (first,), (second,) = groups.join(needs_known_id=True), groups.join(needs_known_id=True)
+    answer = groups.join(first.member_id)
+    assert groups.join(second.member_id)[0].error == ErrorCode.GROUP_MAX_SIZE_REACHED
+    groups.settle()
+    assert answer[0].error == ErrorCode.NONE
+
+
 def test_loaded_group_that_is_too_large_sheds_who_joins_last(tmp_path: Path) -> None:
     groups = TestCoordinator(tmp_path)
     groups.lead()
