@@ -125,7 +125,9 @@ def fetch_raw(*, port: int, topic: str, records: int) -> Outcome:
         while received < wanted:
             # The same bytes again and again: the client need not know where a batch begins.
             connection.sendall(frame)
-            received += discard(connection, buffer)
+            size = discard(connection, buffer)
+            assert size > RECORD_BYTES, "the broker sends no records"
+            received += size
         seconds = time.perf_counter() - started
     return {"seconds": seconds, "bytes": received}
 
@@ -134,12 +136,18 @@ def discard(connection: socket.socket, buffer: memoryview) -> int:
     """Receive one response into nowhere; its size."""
     filled = 0
     while filled < 4:
-        filled += connection.recv_into(buffer[filled:])
+        filled += receive(connection, buffer[filled:])
     left = int.from_bytes(buffer[:4], "big") + 4 - filled
     size = left + filled
     while left:
-        left -= connection.recv_into(buffer, min(left, READ_BYTES))
+        left -= receive(connection, buffer[:left])
     return size
+
+
+def receive(connection: socket.socket, buffer: memoryview) -> int:
+    received = connection.recv_into(buffer)
+    assert received, "the broker closed the connection"
+    return received
 
 
 def request_rate(
@@ -253,8 +261,7 @@ class Window:
         self.socket.close()
 
     def _receive(self) -> int:
-        received = self.socket.recv_into(self._buffer)
-        assert received, "the broker closed the connection"
+        received = receive(self.socket, self._buffer)
         count, self._partial = divmod(self._partial + received, self.response_size)
         self.answered += count
         return count
