@@ -94,20 +94,23 @@ class Assembly:
     async def start(self, zookeeper: EmbeddedZooKeeper | None) -> None:
         """Raises StartupError for whatever an operator can mend."""
         try:
-            store = await self._connect_zookeeper(zookeeper)
-            identity = await establish_identity(
-                self._settings, store, self._logs.live_directories, self._files
-            )
-            configuration = DynamicConfiguration(self._settings, store, identity.broker_id)
-            await configuration.load()
-            topic_configs = TopicConfigs(self._settings, store)
-            await self._load_logs(store, topic_configs)
-            sockets = self._bind()
-            info = await self._register(store, sockets, identity)
-            producer_ids = ProducerIds(identity.broker_id, store)
-            await producer_ids.claim_first_block()
+            await self._start_parts(zookeeper)
         except (BrokerRegisteredError, ZooKeeperError) as error:
             raise StartupError(str(error)) from error
+
+    async def _start_parts(self, zookeeper: EmbeddedZooKeeper | None) -> None:
+        store = await self._connect_zookeeper(zookeeper)
+        identity = await establish_identity(
+            self._settings, store, self._logs.live_directories, self._files
+        )
+        configuration = DynamicConfiguration(self._settings, store, identity.broker_id)
+        await configuration.load()
+        topic_configs = TopicConfigs(self._settings, store)
+        await self._load_logs(store, topic_configs)
+        sockets = self._bind()
+        info = await self._register(store, sockets, identity)
+        producer_ids = ProducerIds(identity.broker_id, store)
+        await producer_ids.claim_first_block()
         record_identity(identity, self._logs.live_directories, self._files)
         timers = TimingWheel()
         replicas = ReplicaManager(
@@ -142,7 +145,14 @@ class Assembly:
         await self._follow_configuration(configuration, services, cleaner, sockets, store)
         sockets.start_processing()
         self._stops.push_async_callback(services.groups.stop)
-        await wait_until_ready(self._metadata, services.replicas, identity.broker_id)
+        await wait_until_ready(
+            self._metadata, services.replicas, identity.broker_id, await self._own_topics(store)
+        )
+
+    async def _own_topics(self, store: MetadataStore) -> set[str]:
+        """The topics of the logs here, but for those that are or will be deleted."""
+        topics = await store.topics() - await store.topics_to_delete()
+        return topics & {log.topic for log in self._logs.all_logs()}
 
     async def hand_over_leadership(self) -> None:
         """Before a stop, while everything still runs."""
