@@ -132,10 +132,17 @@ class Cluster:
     async def _grow_in_sync_replicas(self, store: MetadataStore) -> None:
         names = [name for name in TOPICS if name.startswith("clean")]
         partitions = [TopicPartition(name, n) for name in names for n in range(TOPICS[name][0])]
-        states = await store.partition_states(partitions)
-        for partition, state in states.items():
-            grown = replace(state, isr=tuple(range(BROKERS)))
-            assert await store.update_partition_state(partition, grown) is not None
+        waiting = partitions
+        while waiting:  # a write fails where the controller was quicker
+            states = await store.partition_states(waiting)
+            waiting = [
+                partition
+                for partition, state in states.items()
+                if await store.update_partition_state(
+                    partition, replace(state, isr=tuple(range(BROKERS)))
+                )
+                is None
+            ]
         notice = znodes.encode_isr_change(partitions)
         await store.client.create(znodes.ISR_CHANGE_PREFIX, notice, sequential=True)
 
