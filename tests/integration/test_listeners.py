@@ -20,6 +20,7 @@ from tests.support.configs import BROKER, LOGGER, SET, change, eventually
 from tests.support.raw_client import RawClient, make_batch
 
 OK = (ErrorCode.NONE, None)
+KEY_STORES = Path(__file__).parents[1] / "fixtures" / "key-stores"
 PROTOCOLS = "CLIENTS:PLAINTEXT,BROKERS:SSL,CONTROL:SSL,SASL_SSL:SASL_SSL"
 
 
@@ -195,3 +196,29 @@ def test_a_broker_takes_all_the_descriptors_that_it_may_have(tmp_path: Path) -> 
             assert psutil.Process(broker.pid).rlimit(psutil.RLIMIT_NOFILE) == (hard, hard)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("kind", ["jks", "p12"])
+def test_key_stores_of_java_are_served_by_the_listener_that_names_them(
+    tmp_path: Path, kind: str
+) -> None:
+    (port,) = free_ports(1)
+    own = {
+        "ssl.keystore.location": str(KEY_STORES / f"broker.{kind}"),
+        "ssl.keystore.password": "store-password",
+        "ssl.truststore.location": str(KEY_STORES / f"trust.{kind}"),
+        "ssl.truststore.password": "store-password",
+    }
+    if kind == "jks":
+        own["ssl.key.password"] = "key-password"
+    overrides = {
+        "listeners": f"PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:{port}",
+        **{f"listener.name.ssl.{name}": value for name, value in own.items()},
+    }
+    expected = (KEY_STORES / f"broker-{kind}.pem").read_text()
+    with BrokerProcess(tmp_path, overrides) as broker:
+        shown = ssl.get_server_certificate(
+            ("127.0.0.1", port), ca_certs=str(KEY_STORES / f"broker-{kind}.pem")
+        )
+        assert ssl.PEM_cert_to_DER_cert(shown) == ssl.PEM_cert_to_DER_cert(expected)
+        assert "listener.name.ssl" not in broker.output, "none of it is called idle"
