@@ -163,6 +163,7 @@ def tail(data: Path, records: int) -> None:
         {"name": "all", "format": "barnabas", "options": options},
         {"name": "filter", "format": "barnabas", "options": options, "where": f"offset >= {first}"},
         {"name": "option", "format": "barnabas", "options": starting},
+        {**batch_query(Topic("large", 1000, "none", records), data), "name": "batches"},
     ]
     timings = run_queries("local[2]", queries)
     whole = timings["all"].seconds
@@ -170,6 +171,8 @@ def tail(data: Path, records: int) -> None:
     for name in ("filter", "option"):
         seconds = timings[name].seconds
         print(f"the last hundredth by {name}: {seconds:.2f} s, a {whole / seconds:.0f}th")
+    seconds = timings["batches"].seconds
+    print(f"all of it as batches: {seconds:.2f} s, {records / seconds:,.0f} records/s")
 
 
 def memory(data: Path) -> None:

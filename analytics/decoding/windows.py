@@ -17,8 +17,8 @@ _WINDOW_BYTES: Final = 1 << 20
 _DENSE_READ: Final = 256 * 1024
 _SPARSE_READ: Final = 128
 # From this many bytes per batch on, headers are read one by one: a read costs as much as copying
-# some ten thousand bytes.
-_SPARSE_BATCH: Final = 12 * 1024
+# some twenty thousand bytes.
+_SPARSE_BATCH: Final = 24 * 1024
 
 _LENGTH: Final = Struct(">i")
 _LENGTH_POSITION: Final = 8

@@ -15,6 +15,8 @@ def main(logs: str, registers: bool) -> None:
     builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
     spark = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    # Before anything is registered: what comes with --py-files, or lies on the path, and no more.
+    workers = set(spark.sparkContext.parallelize(range(40), 8).map(whence).collect())
     if registers:
         import analytics
 
@@ -32,7 +34,7 @@ def main(logs: str, registers: bool) -> None:
         "batches": batches.where("is_control").count(),
         "problems": problems.count(),
         "streamed": stream(spark, logs),
-        "workers": sorted(set(spark.sparkContext.parallelize(range(40), 8).map(whence).collect())),
+        "workers": sorted(workers),
         "version": spark.version,
     }
     print(json.dumps(result))
