@@ -41,11 +41,11 @@ def main(logs: str, registers: bool) -> None:
     spark.stop()
 
 
-def whence(_number: int) -> tuple[str, str]:
-    """The Python that runs this, and where it has the code from."""
+def whence(_number: int) -> tuple[str, str, str]:
+    """The Python that runs this, where it has the code from, and whose worker it is."""
     import analytics
 
-    return sys.executable, os.path.dirname(os.path.dirname(analytics.__file__))
+    return sys.executable, os.path.dirname(os.path.dirname(analytics.__file__)), os.getcwd()
 
 
 def stream(spark: SparkSession, logs: str) -> list[int]:

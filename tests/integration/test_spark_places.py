@@ -51,10 +51,12 @@ def test_a_cluster_reads_with_the_archive_and_the_documented_packages_alone(
         output = cluster.submit(SCRIPT, archive, str(data_directory(RELEASE)), "register")
     result = json.loads(output.splitlines()[-1])
     check(result)
-    pythons, homes = zip(*result["workers"], strict=True)
+    pythons, homes, folders = zip(*result["workers"], strict=True)
     assert set(pythons) == {str(python)}
-    assert all(home.endswith("/barnabas.zip") for home in homes)
-    assert len({home.split("/work-")[1][0] for home in homes}) == 2, "both workers had a part"
+    assert all(home.endswith("barnabas.zip") for home in homes)
+    assert str(archive) not in homes, "executors have it from Spark, not from the driver's disk"
+    executors = {Path(folder).relative_to(tmp_path).parts[0] for folder in folders}
+    assert executors == {"work-0", "work-1"}
 
 
 @pytest.mark.parametrize("version", SPARKS)
