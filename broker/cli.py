@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from broker.analyze import add_archive_arguments
+from broker.analyze import add_arguments as add_analyze_arguments
 from broker.dump_log.arguments import add_arguments as add_dump_log_arguments
 from broker.errors import StartupError
 
@@ -58,32 +60,6 @@ def run_config(parsed: argparse.Namespace) -> int:
     return config_command.run(parsed, settings)
 
 
-def run_analyze(parsed: argparse.Namespace) -> int:
-    import tempfile
-
-    from analytics.command import analyze
-    from analytics.errors import AnalysisError
-    from broker.java import find_java, spark_java_home
-
-    try:
-        with tempfile.TemporaryDirectory(prefix="barnabas-java-") as launcher_home:
-            java_home = spark_java_home(find_java(), Path(launcher_home))
-            analyze(parsed.directory, java_home, parsed.master, parsed.spark_log)
-    except AnalysisError as error:
-        raise StartupError(str(error)) from error
-    return 0
-
-
-def run_spark_archive(parsed: argparse.Namespace) -> int:
-    from analytics.archive import write_archive
-
-    try:
-        write_archive(parsed.file)
-    except OSError as error:
-        raise StartupError(f"{parsed.file}: cannot be written: {error.strerror}") from error
-    return 0
-
-
 def _home() -> Path:
     """Where relative directories start: the project when its script runs us, else right here."""
     return Path(os.environ.get(HOME_VARIABLE) or Path.cwd())
@@ -118,9 +94,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add_broker(commands.add_parser("broker", help="run a broker in the foreground"))
     _add_config(commands.add_parser("config", help="show the settings and what they are now"))
-    _add_analyze(commands.add_parser("analyze", help="count what log directories hold"))
-    _add_spark_archive(
-        commands.add_parser("spark-archive", help="write the code that a Spark cluster needs")
+    add_analyze_arguments(commands.add_parser("analyze", help="ask log directories what they hold"))
+    add_archive_arguments(
+        commands.add_parser("spark-archive", help="write the code that Spark executors need")
     )
     add_dump_log_arguments(commands.add_parser("dump-log", help="show what files of logs hold"))
     return parser
@@ -174,29 +150,3 @@ def _add_override(command: argparse.ArgumentParser) -> None:
         default=[],
         help="set one setting; may be given many times",
     )
-
-
-def _add_analyze(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Count records and bytes per topic and partition in DIR with Spark. The broker may be"
-        " running or not: only files are read."
-    )
-    command.add_argument(
-        "directory", metavar="DIR", type=Path, help="a log directory, or a folder of several"
-    )
-    command.add_argument(
-        "--master", default="local[*]", help="Spark master; default: local[*], all cores"
-    )
-    command.add_argument(
-        "--spark-log", metavar="FILE", type=Path, help="keep what Spark logs in this file"
-    )
-    command.set_defaults(run=run_analyze)
-
-
-def _add_spark_archive(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Write the code that reads log directories in Spark to FILE, a zip archive for"
-        " spark-submit --py-files FILE, so that it need not be installed where executors run."
-    )
-    command.add_argument("file", metavar="FILE", type=Path, help="the archive to write")
-    command.set_defaults(run=run_spark_archive)

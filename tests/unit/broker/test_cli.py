@@ -31,7 +31,9 @@ def test_version_is_shown() -> None:
     assert finished.stdout.startswith("barnabas ")
 
 
-@pytest.mark.parametrize("command", [(), ("broker",), ("config",), ("analyze",)])
+@pytest.mark.parametrize(
+    "command", [(), ("broker",), ("config",), ("analyze",), ("spark-archive",)]
+)
 def test_help_is_shown(command: tuple[str, ...]) -> None:
     finished = barnabas(*command, "--help")
     assert finished.returncode == 0

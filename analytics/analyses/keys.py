@@ -1,0 +1,86 @@
+"""Keys: how many there are, which are the heaviest, how they spread, what compaction would free."""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from analytics.analyses.facts import record_bytes
+
+HEAVIEST: Final = 10
+
+_SHOWN_KEY_BYTES: Final = 64
+_PRINTABLE: Final = r"^[\x20-\x7E]*$"
+
+
+def key_shape(facts: DataFrame) -> DataFrame:
+    """Per topic: the share of records without a key, and an estimate of how many keys differ."""
+    return facts.groupBy("topic").agg(
+        f.count("*").alias("records"),
+        f.avg(f.col("key").isNull().cast("int")).alias("null_key_share"),
+        f.approx_count_distinct("key").alias("distinct_keys"),
+        f.sum(f.col("is_tombstone").cast("int")).alias("tombstones"),
+    )
+
+
+def heaviest_keys(facts: DataFrame, most: int = HEAVIEST) -> DataFrame:
+    """The keys with the most records of each topic; keys that are no plain text are shown in
+    hexadecimal, long ones are cut."""
+    of_topic = Window.partitionBy("topic")
+    by_weight = of_topic.orderBy(f.desc("records"), f.desc("bytes"), "key")
+    counted = (
+        facts.where(f.col("key").isNotNull())
+        .groupBy("topic", "key")
+        .agg(f.count("*").alias("records"), f.sum(record_bytes()).alias("bytes"))
+    )
+    ranked = counted.withColumn("rank", f.row_number().over(by_weight)).withColumn(
+        "share", f.col("records") / f.sum("records").over(of_topic)
+    )
+    return ranked.where(f.col("rank") <= most).select(
+        "topic", "rank", _shown(f.col("key")).alias("key"), "records", "bytes", "share"
+    )
+
+
+def partition_skew(facts: DataFrame) -> DataFrame:
+    """Per topic: the fullest partition against the mean one, by records and by bytes."""
+    each = facts.groupBy("topic", "partition").agg(
+        f.count("*").alias("records"), f.sum(record_bytes()).alias("bytes")
+    )
+    return each.groupBy("topic").agg(
+        f.count("*").alias("partitions"),
+        f.max_by("partition", "records").alias("fullest_partition"),
+        f.max("records").alias("most_records"),
+        f.avg("records").alias("mean_records"),
+        (f.max("records") / f.avg("records")).alias("records_skew"),
+        (f.max("bytes") / f.nullif(f.avg("bytes"), f.lit(0.0))).alias("bytes_skew"),
+    )
+
+
+def compaction_gain(facts: DataFrame) -> DataFrame:
+    """What is left of each topic if only the last record of each key stays, as compaction has
+    it. Records without a key cannot be compacted and are left out. A tombstone that is the last
+    of its key stays at first and goes later."""
+    last = f.max_by(f.struct(record_bytes().alias("bytes"), "is_tombstone"), "offset")
+    each = (
+        facts.where(f.col("key").isNotNull())
+        .groupBy("topic", "partition", "key")
+        .agg(
+            f.count("*").alias("records"), f.sum(record_bytes()).alias("bytes"), last.alias("last")
+        )
+    )
+    kept_records, kept_bytes = f.count("*"), f.sum("last.bytes")
+    return each.groupBy("topic").agg(
+        f.sum("records").alias("records"),
+        (f.sum("records") - kept_records).alias("removable_records"),
+        (f.sum("bytes") - kept_bytes).alias("removable_bytes"),
+        (1 - kept_bytes / f.nullif(f.sum("bytes"), f.lit(0))).alias("removable_share"),
+        f.sum(f.col("last.is_tombstone").cast("int")).alias("deleted_keys"),
+    )
+
+
+def _shown(key: Column) -> Column:
+    start = f.substring(key, 1, _SHOWN_KEY_BYTES)
+    text = f.decode(start, "ISO-8859-1")  # every byte has a character, so nothing fails
+    cut = f.when(f.octet_length(key) > _SHOWN_KEY_BYTES, f.lit("…")).otherwise(f.lit(""))
+    plain = f.when(text.rlike(_PRINTABLE), text).otherwise(f.concat(f.lit("0x"), f.hex(start)))
+    return f.concat(plain, cut)

@@ -1,0 +1,9 @@
+"""The integrity audit: what is wrong in log directories, and where. It reads, and mends nothing.
+
+- faults.py      what a fault is, by kind, and the table of them
+- batch_walk.py  a segment file batch by batch, past what is damaged as far as one can
+- segments.py    one segment: its batches, its indexes
+- directories.py files that are missing, damaged, or do not belong
+- partitions.py  what only shows between the segments of a partition
+- audit.py       all of it, segments in parallel on Spark
+"""

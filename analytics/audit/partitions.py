@@ -1,0 +1,103 @@
+"""What only shows between the segments of a partition: gaps, and leader epochs."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from analytics.audit.faults import Fault, Kind
+from analytics.audit.segments import SegmentSummary
+from analytics.audit.sequence import KnownEpochs, epoch_at
+from analytics.logs.partitions import PartitionLog, Segment
+from storage.checkpoint import LEADER_EPOCH_CHECKPOINT
+
+Audited = Sequence[tuple[Segment, SegmentSummary]]
+
+
+class Checkpointed(NamedTuple):
+    """What the checkpoints say of a partition."""
+
+    epochs: KnownEpochs = ()
+    written_up_to: int = 0
+    is_compacted: bool = False
+
+
+def partition_faults(
+    log: PartitionLog, audited: Audited, checkpointed: Checkpointed
+) -> Iterator[Fault]:
+    """Faults between segments that are sound in themselves. Compaction leaves gaps."""
+    is_compacted = checkpointed.is_compacted or any(one.was_compacted for _, one in audited)
+    if not is_compacted:
+        for _, summary in audited:
+            yield from summary.gaps
+        yield from _gaps_between(log, audited)
+    if checkpointed.epochs:
+        yield from _epoch_file_faults(log, audited, checkpointed.epochs)
+    else:
+        yield from _epochs_going_back(log, audited)
+    yield from _lost_records(log, audited, checkpointed.written_up_to)
+
+
+def _neighbours(audited: Audited) -> Iterator[tuple[SegmentSummary, Segment, SegmentSummary]]:
+    """Each segment with batches, with the summary of the one before it that has some."""
+    before: SegmentSummary | None = None
+    for segment, summary in audited:
+        if summary.first_offset is None:
+            before = before if summary.is_complete else None
+            continue
+        if before is not None:
+            yield before, segment, summary
+        before = summary
+
+
+def _gaps_between(log: PartitionLog, audited: Audited) -> Iterator[Fault]:
+    for before, segment, summary in _neighbours(audited):
+        assert before.last_offset is not None
+        assert summary.first_offset is not None
+        lowest = before.last_offset + 1
+        are_complete = before.is_complete and summary.is_complete
+        if are_complete and summary.first_offset > lowest:
+            missing = f"{lowest} to {summary.first_offset - 1} are not there"
+            yield _fault(log, segment.path, Kind.OFFSET_GAP, 0, summary.first_offset, missing)
+
+
+def _epochs_going_back(log: PartitionLog, audited: Audited) -> Iterator[Fault]:
+    last: int | None = None
+    for segment, summary in audited:
+        if last is not None and summary.epochs and summary.epochs[0].epoch < last:
+            first = summary.epochs[0]
+            what = f"{first.epoch} follows {last} of the segment before"
+            yield _fault(log, segment.path, Kind.LEADER_EPOCH, first.position, first.offset, what)
+        if summary.epochs:
+            last = max(last or 0, summary.epochs[-1].epoch)
+
+
+def _epoch_file_faults(log: PartitionLog, audited: Audited, known: KnownEpochs) -> Iterator[Fault]:
+    """Batches whose epoch is another than the checkpoint of leader epochs has for them.
+
+    It may know epochs without batches, and begin behind the first batch that is left; a file that
+    is missing, as a crash may leave it, is made again by the next start.
+    """
+    for segment, summary in audited:
+        for start in summary.epochs:
+            expected = epoch_at(known, start.offset)
+            is_earlier = expected is None and start.epoch <= known[0][0]
+            if expected != start.epoch and not is_earlier:
+                what = f"{start.epoch}, for which {LEADER_EPOCH_CHECKPOINT} has {expected}"
+                yield _fault(log, segment.path, Kind.EPOCH_FILE, start.position, start.offset, what)
+
+
+def _lost_records(log: PartitionLog, audited: Audited, written_up_to: int) -> Iterator[Fault]:
+    """Where a checkpoint says that more was written than is there."""
+    if not all(summary.is_complete for _, summary in audited):
+        return
+    segment = log.segments[-1]
+    ends = [summary.last_offset + 1 for _, summary in audited if summary.last_offset is not None]
+    end = max(ends, default=segment.base_offset)
+    if end < written_up_to:
+        what = f"the checkpoints know of records up to {written_up_to - 1}"
+        yield _fault(log, segment.path, Kind.LOST, segment.size, end, what)
+
+
+def _fault(
+    log: PartitionLog, path: str, kind: Kind, position: int | None, offset: int | None, detail: str
+) -> Fault:
+    return Fault(log.log_dir, log.topic, log.partition, path, position, offset, kind.value, detail)

@@ -1,0 +1,213 @@
+"""Which analyses there are, by name, and what each needs: the list that the command runs.
+
+An analysis is a function from the tables to a DataFrame; its name is its Parquet table's.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from analytics.analyses import codec_trial, consumers, inventory, keys, producers, shape, times
+from analytics.analyses.facts import record_facts
+from analytics.audit.audit import audit
+from analytics.logs.partitions import PartitionLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Tables:
+    """What analyses are made from. What several of them use is kept once it has been read."""
+
+    def __init__(
+        self,
+        spark: "SparkSession",
+        partitions: Sequence[PartitionLog],
+        batches: "DataFrame",
+        records: "DataFrame",
+        free_bytes: Mapping[str, int],
+    ) -> None:
+        self.spark = spark
+        self.partitions = partitions
+        self.free_bytes = free_bytes
+        self.batches = batches.persist()
+        self.facts = record_facts(records).persist()
+        self.commits = consumers.commits(records).persist()
+        self.transactions = producers.transactions(self.batches).persist()
+        self.lags = consumers.lag_now(consumers.committed_offsets(self.commits), self.batches)
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """One question, and the order in which its answer is read."""
+
+    name: str
+    section: str
+    title: str
+    build: Callable[[Tables], "DataFrame"]
+    order: tuple[str, ...]
+
+
+ANALYSES: Final = (
+    Analysis(
+        "topics",
+        "Inventory",
+        "What each topic holds, and its rates over its whole span of time",
+        lambda tables: inventory.topics(tables.batches),
+        ("topic",),
+    ),
+    Analysis(
+        "partitions",
+        "Inventory",
+        "What each partition holds",
+        lambda tables: inventory.partitions(tables.batches),
+        ("topic", "partition", "log_dir"),
+    ),
+    Analysis(
+        "traffic",
+        "Inventory",
+        "Records and bytes by the hour",
+        lambda tables: inventory.traffic(tables.batches),
+        ("topic", "hour"),
+    ),
+    Analysis(
+        "disks",
+        "Inventory",
+        "Growth of each log directory, and the day on which its disk is full",
+        lambda tables: inventory.disk_forecast(tables.batches, tables.free_bytes),
+        ("log_dir",),
+    ),
+    Analysis(
+        "record_sizes",
+        "Shape",
+        "Sizes of keys, values and records",
+        lambda tables: shape.record_sizes(tables.facts),
+        ("topic",),
+    ),
+    Analysis(
+        "batch_sizes",
+        "Shape",
+        "Sizes of batches, and records per batch",
+        lambda tables: shape.batch_sizes(tables.batches),
+        ("topic",),
+    ),
+    Analysis(
+        "codecs",
+        "Shape",
+        "Codecs in use",
+        lambda tables: shape.codecs(tables.batches),
+        ("topic", "codec"),
+    ),
+    Analysis(
+        "codec_trial",
+        "Shape",
+        "What each codec makes of a sample of the batches",
+        lambda tables: codec_trial.codec_trial(tables.batches),
+        ("topic", "codec"),
+    ),
+    Analysis(
+        "formats",
+        "Shape",
+        "Message formats and kinds of timestamps in use",
+        lambda tables: shape.formats(tables.batches),
+        ("topic", "magic"),
+    ),
+    Analysis(
+        "keys",
+        "Keys",
+        "Keys of each topic; how many differ is an estimate",
+        lambda tables: keys.key_shape(tables.facts),
+        ("topic",),
+    ),
+    Analysis(
+        "heaviest_keys",
+        "Keys",
+        "The keys with the most records",
+        lambda tables: keys.heaviest_keys(tables.facts),
+        ("topic", "rank"),
+    ),
+    Analysis(
+        "skew",
+        "Keys",
+        "The fullest partition of each topic against the mean",
+        lambda tables: keys.partition_skew(tables.facts),
+        ("topic",),
+    ),
+    Analysis(
+        "compaction",
+        "Keys",
+        "What compaction would remove",
+        lambda tables: keys.compaction_gain(tables.facts),
+        ("topic",),
+    ),
+    Analysis(
+        "lateness",
+        "Time",
+        "Records that are older than one appended before them",
+        lambda tables: times.lateness(tables.facts),
+        ("topic",),
+    ),
+    Analysis(
+        "gaps",
+        "Time",
+        "The longest pauses in traffic",
+        lambda tables: times.traffic_gaps(tables.batches),
+        ("topic", "rank"),
+    ),
+    Analysis(
+        "rhythm",
+        "Time",
+        "Records by day of the week and hour of the day",
+        lambda tables: times.weekly_rhythm(tables.facts),
+        ("topic", "weekday", "hour"),
+    ),
+    Analysis(
+        "producers",
+        "Producers and transactions",
+        "Idempotent and transactional producers",
+        lambda tables: producers.producers(tables.batches),
+        ("topic", "producer_id"),
+    ),
+    Analysis(
+        "transactions",
+        "Producers and transactions",
+        "Transactions by outcome",
+        lambda tables: producers.transaction_summary(tables.transactions),
+        ("topic",),
+    ),
+    Analysis(
+        "open_transactions",
+        "Producers and transactions",
+        "Transactions without an end",
+        lambda tables: tables.transactions.where(f"outcome = '{producers.OPEN}'"),
+        ("topic", "partition", "first_offset"),
+    ),
+    Analysis(
+        "lag",
+        "Consumers",
+        "Committed offsets and lag of each group",
+        lambda tables: tables.lags,
+        ("group", "topic", "partition"),
+    ),
+    Analysis(
+        "lag_over_time",
+        "Consumers",
+        "Lag at the moment of each commit",
+        lambda tables: consumers.lag_over_time(tables.commits, tables.batches),
+        ("group", "topic", "partition", "at"),
+    ),
+    Analysis(
+        "stalled",
+        "Consumers",
+        "Groups that have stopped while records kept coming",
+        lambda tables: consumers.stalled_groups(tables.lags),
+        ("group", "topic", "partition"),
+    ),
+    Analysis(
+        "faults",
+        "Integrity",
+        "Everything that is wrong in the files",
+        lambda tables: audit(tables.spark, tables.partitions),
+        ("log_dir", "file", "position"),
+    ),
+)

@@ -1,0 +1,92 @@
+"""`barnabas analyze` and `barnabas spark-archive`: their arguments, and Spark's Java. All else is
+analytics'."""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from broker.errors import StartupError
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Ask log directories, with Spark, what they hold and whether it is sound. The broker may"
+        " be running or not: only files are read. With --out or --report all analyses run,"
+        " otherwise the inventory and the audit. The exit status is 1 if the audit finds a fault."
+    )
+    command.add_argument(
+        "directories",
+        metavar="DIR",
+        nargs="+",
+        help="a log directory or a folder of several: a path, or a URI that PyArrow opens",
+    )
+    command.add_argument(
+        "--topic",
+        dest="topics",
+        metavar="TOPIC",
+        action="append",
+        default=[],
+        help="look at this topic only; may be given many times",
+    )
+    command.add_argument(
+        "--only",
+        dest="names",
+        metavar="NAME,...",
+        type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
+        default=[],
+        help="run these analyses only (a wrong name lists them all)",
+    )
+    command.add_argument(
+        "--out", metavar="DIR", type=Path, help="write a Parquet table per analysis to a new DIR"
+    )
+    command.add_argument(
+        "--report", metavar="FILE", type=Path, help="write a report with charts to this HTML file"
+    )
+    command.add_argument(
+        "--master", default="local[*]", help="Spark master; default: local[*], all cores"
+    )
+    command.add_argument(
+        "--spark-log", metavar="FILE", type=Path, help="keep what Spark logs in this file"
+    )
+    command.set_defaults(run=run)
+
+
+def run(parsed: argparse.Namespace) -> int:
+    from analytics.command import Request, analyze
+    from analytics.errors import AnalysisError
+    from broker.java import find_java, spark_java_home
+
+    request = Request(
+        directories=parsed.directories,
+        topics=parsed.topics,
+        names=parsed.names,
+        out=parsed.out,
+        report=parsed.report,
+        master=parsed.master,
+        spark_log=parsed.spark_log,
+    )
+    try:
+        with tempfile.TemporaryDirectory(prefix="barnabas-java-") as launcher_home:
+            java_home = spark_java_home(find_java(), Path(launcher_home))
+            return analyze(request, java_home)
+    except AnalysisError as error:
+        raise StartupError(str(error)) from error
+
+
+def add_archive_arguments(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Write the code that reads log directories in Spark to FILE, a zip archive for"
+        " spark-submit --py-files FILE, so that it need not be installed where executors run."
+    )
+    command.add_argument("file", metavar="FILE", type=Path, help="the archive, as a .zip")
+    command.set_defaults(run=write_archive)
+
+
+def write_archive(parsed: argparse.Namespace) -> int:
+    from analytics.archive import write_archive as write
+
+    try:
+        write(parsed.file)
+    except OSError as error:
+        raise StartupError(f"{parsed.file}: cannot be written: {error.strerror}") from error
+    return 0

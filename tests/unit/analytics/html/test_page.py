@@ -1,0 +1,152 @@
+"""The report as a file: whole, self-contained, and safe from what the data says."""
+
+from datetime import datetime, timedelta
+from html.parser import HTMLParser
+
+from analytics.html.page import page
+from analytics.html.summary import Level, Results, summary
+
+NOW = datetime(2030, 1, 2, 3, 4, 5)
+EVIL = "<script>alert('x')</script>&\""
+
+PARTITION = {
+    "log_dir": "/logs",
+    "topic": EVIL,
+    "partition": 0,
+    "records": 10,
+    "bytes": 2_000,
+    "first_timestamp": NOW - timedelta(days=1),
+    "last_timestamp": NOW,
+}
+TRAFFIC = [
+    {"topic": EVIL, "hour": NOW + timedelta(hours=hour), "records": hour, "bytes": hour * 100}
+    for hour in range(5)
+]
+LAG = [{"group": "g", "topic": "t", "partition": 0, "at": NOW, "committed": 5, "lag": 3}]
+FAULT = {
+    "log_dir": "/logs",
+    "file": "/logs/t-0/00000000000000000000.log",
+    "position": 120,
+    "kind": "wrong checksum",
+    "detail": "the batch of 90 bytes has been changed",
+}
+RESULTS: Results = {
+    "partitions": [PARTITION],
+    "topics": [{"topic": EVIL, "records": 10, "bytes": 2_000}],
+    "traffic": TRAFFIC,
+    "codecs": [{"topic": "t", "codec": "zstd", "batches": 1, "records": 10, "bytes": 5}],
+    "rhythm": [{"topic": "t", "weekday": 0, "hour": 5, "records": 7}],
+    "lag_over_time": LAG,
+    "gaps": [],
+    "faults": [FAULT],
+}
+
+
+class Parsed(HTMLParser):
+    """Checks that tags are closed in order, and collects what there is."""
+
+    VOID = frozenset({"meta", "link", "rect", "line", "polyline", "circle"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+        self.text: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.addresses += [value or "" for name, value in attrs if name in ("href", "src")]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def test_page_is_well_formed_and_asks_nothing_of_a_network() -> None:
+    parsed = Parsed(page(RESULTS, ["/logs"], NOW))
+    assert parsed.open == []
+    assert "script" not in parsed.tags
+    assert all(one.startswith(("#", "data:")) for one in parsed.addresses)
+    assert parsed.tags.count("svg") == 5
+
+
+def test_names_from_the_data_are_text_and_never_markup() -> None:
+    text = page(RESULTS, [EVIL], NOW)
+    assert EVIL not in text
+    assert EVIL in " ".join(Parsed(text).text)
+
+
+def test_page_of_nothing_is_a_page() -> None:
+    empty: Results = {name: [] for name in RESULTS}
+    parsed = Parsed(page(empty, ["/logs"], NOW))
+    assert parsed.open == []
+    assert "Nothing to show." in parsed.text
+
+
+def test_faults_are_the_alarm_that_comes_first_after_the_holdings() -> None:
+    holdings, faults = summary({"partitions": [PARTITION], "faults": [FAULT, FAULT]})
+    assert (holdings.level, faults.level) == (Level.FACT, Level.ALARM)
+    assert faults.text == "The audit found 2 faults: 2 x wrong checksum."
+
+
+def test_summary_says_that_nothing_is_wrong_only_if_somebody_looked() -> None:
+    assert summary({}) == []
+    assert [one.text for one in summary({"faults": []})] == ["The audit found nothing wrong."]
+
+
+def test_summary_names_what_deserves_attention() -> None:
+    results: Results = {
+        "disks": [
+            {
+                "log_dir": "/logs",
+                "bytes_per_day": 5e9,
+                "days_left": 3.0,
+                "full_on": NOW.date() + timedelta(days=3),
+            }
+        ],
+        "stalled": [{"group": name, "lag": 10} for name in "abcde"],
+        "open_transactions": [{"topic": "t"}],
+        "codec_trial": [
+            {"topic": "t", "codec": "zstd", "saved_share": 0.5, "sampled_batches": 1},
+            {"topic": "t", "codec": "gzip", "saved_share": 0.4, "sampled_batches": 1},
+            {"topic": "small", "codec": "zstd", "saved_share": 0.1, "sampled_batches": 9},
+        ],
+        "compaction": [
+            {
+                "topic": "t",
+                "removable_share": 0.75,
+                "removable_records": 3_000,
+                "removable_bytes": 90_000,
+            }
+        ],
+        "skew": [
+            {"topic": "t", "partitions": 4, "fullest_partition": 2, "records_skew": 3.25},
+            {"topic": "one", "partitions": 1, "fullest_partition": 0, "records_skew": 1.0},
+        ],
+        "lateness": [
+            {
+                "topic": "t",
+                "out_of_order": 4,
+                "out_of_order_share": 0.2,
+                "late_seconds_max": 90.0,
+            }
+        ],
+    }
+    assert [one.text for one in summary(results)] == [
+        "/logs grows by 5.00 GB a day; its disk is full on 2030-01-05 if that goes on and nothing"
+        " is deleted.",
+        "Stalled, 50 records behind: a, b, c and 2 more.",
+        "1 transaction without an end, which consumers wait for: t.",
+        "t would take 50.0% less with zstd, by 1 batch.",
+        "Compaction would remove 75.0% of t: 3,000 records.",
+        "Partition 2 of t holds 3.2 times as many records as the mean.",
+        "20.0% of t's records are older than one before them, by up to 1.5 min.",
+    ]
