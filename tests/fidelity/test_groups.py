@@ -1,11 +1,21 @@
 """`__consumer_offsets` goes from Barnabas to Apache Kafka and back: each serves what the other
 has written."""
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -17,6 +27,13 @@ TOPIC = "castle"
 PARTITIONS = 3
 TIMEOUT_SECONDS = 30.0
 GROUPS_TOPIC_PARTITIONS = "4"
+NOT_LOADED_YET = (
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
+
+Answer = TypeVar("Answer")
 
 
 @pytest.fixture(scope="module")
@@ -81,18 +98,37 @@ def commit(bootstrap: str, group: str, offsets: Mapping[int, int]) -> None:
         consumer.close()
 
 
+def once_loaded(ask: Callable[[], Answer]) -> Answer:
+    """The answer of a coordinator that may still be reading its topic: a broker that has just
+    started serves before it has."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if error.args[0].code() not in NOT_LOADED_YET or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
 def committed(bootstrap: str, group: str) -> dict[int, tuple[int, str | None]]:
     """Offsets and metadata by partition."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     request = [ConsumerGroupTopicPartitions(group)]
-    found = admin.list_consumer_group_offsets(request)[group].result(TIMEOUT_SECONDS)
+    found = once_loaded(
+        lambda: admin.list_consumer_group_offsets(request)[group].result(TIMEOUT_SECONDS)
+    )
     return {one.partition: (one.offset, one.metadata) for one in found.topic_partitions or ()}
 
 
 def states(bootstrap: str, *groups: str) -> dict[str, str]:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    described = admin.describe_consumer_groups(list(groups))
-    return {one: found.result(TIMEOUT_SECONDS).state.name for one, found in described.items()}
+
+    def state_of(group: str) -> str:
+        described = admin.describe_consumer_groups([group])[group].result(TIMEOUT_SECONDS)
+        return str(described.state.name)
+
+    return {group: once_loaded(partial(state_of, group)) for group in groups}
 
 
 def commit_in_transaction(bootstrap: str, group: str, offset: int, *, abort: bool) -> None:
