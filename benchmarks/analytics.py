@@ -161,7 +161,12 @@ def tail(data: Path, records: int) -> None:
     starting = {**options, "startingOffsets": json.dumps({"large": {"0": first}})}
     queries = [
         {"name": "all", "format": "barnabas", "options": options},
-        {"name": "filter", "format": "barnabas", "options": options, "where": f"offset >= {first}"},
+        {
+            "name": "filter",
+            "format": "barnabas",
+            "options": {**options, "pushDownPredicate": "true"},
+            "where": f"offset >= {first}",
+        },
         {"name": "option", "format": "barnabas", "options": starting},
         {**batch_query(Topic("large", 1000, "none", records), data), "name": "batches"},
     ]

@@ -90,6 +90,7 @@ class SourceOptions:
     skips_damage: bool
     columns: tuple[str, ...]
     checks_crc: bool
+    narrows_by_filters: bool
     rows_per_arrow_batch: int
     bytes_per_arrow_batch: int
     bytes_per_task: int
@@ -115,6 +116,7 @@ def parse_options(
         skips_damage=given.on_damage() == "skip",
         columns=given.columns(),
         checks_crc=given.flag("checkCrc", default=False),
+        narrows_by_filters=given.flag("pushDownPredicate", default=False),
         rows_per_arrow_batch=given.number("maxRowsPerArrowBatch") or _ROWS_PER_ARROW_BATCH,
         bytes_per_arrow_batch=given.number("maxBytesPerArrowBatch") or _BYTES_PER_ARROW_BATCH,
         bytes_per_task=given.number("maxBytesPerTask") or bytes_per_task,

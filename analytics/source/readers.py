@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 _PUSHDOWN_WORKER = "data_source_pushdown_filters"
 
 
-def is_pushdown_on() -> bool:
+def takes_filters(options: SourceOptions) -> bool:
+    """Whether a query is narrowed by its filters: only where a user says that each query loads its
+    own table. Spark keeps one plan per load(), the last that filters have narrowed, and reads by it
+    whatever else is asked of that DataFrame, a union of two parts of it as well."""
+    return options.narrows_by_filters and _is_pushdown_on()
+
+
+def _is_pushdown_on() -> bool:
     """Whether Spark asks for filters now. A reader that takes filters while it does not ask is an
     error to Spark, and the setting is not told to sources: but it is another worker that asks."""
     frame = sys._getframe()

@@ -18,7 +18,7 @@ from analytics.source.readers import (
     FilteringRecordReader,
     ProblemReader,
     RecordReader,
-    is_pushdown_on,
+    takes_filters,
 )
 
 if TYPE_CHECKING:
@@ -55,8 +55,9 @@ class RecordSource(DataSource):
         return ", ".join(f"`{name}` {COLUMNS[name]}" for name in record_columns(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        kind = FilteringRecordReader if is_pushdown_on() else RecordReader
-        return kind(parse_options(self.options))
+        options = parse_options(self.options)
+        kind = FilteringRecordReader if takes_filters(options) else RecordReader
+        return kind(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         from analytics.source.streaming import stream_reader
@@ -75,8 +76,9 @@ class BatchSource(DataSource):
         return BATCH_SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        kind = FilteringBatchReader if is_pushdown_on() else BatchReader
-        return kind(parse_options(self.options, bytes_per_task=_BATCH_BYTES_PER_TASK))
+        options = parse_options(self.options, bytes_per_task=_BATCH_BYTES_PER_TASK)
+        kind = FilteringBatchReader if takes_filters(options) else BatchReader
+        return kind(options)
 
 
 class ProblemSource(DataSource):

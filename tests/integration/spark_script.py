@@ -24,13 +24,14 @@ def main(logs: str, registers: bool) -> None:
     records = spark.read.format("barnabas").options(includeHeaders="true", minPartitions="6")
     committed = records.option("isolationLevel", "read_committed").load(logs)
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    narrowed = records.option("pushDownPredicate", "true").load(logs)
     batches = spark.read.format("barnabas-batches").load(logs)
     problems = spark.read.format("barnabas-problems").load(logs)
     result = {
         "committed": {
             row.topic: row["count"] for row in committed.groupBy("topic").count().collect()
         },
-        "filtered": committed.where("topic = 'sent-zstd' AND offset >= 100").count(),
+        "filtered": narrowed.where("topic = 'sent-zstd' AND offset >= 100").count(),
         "batches": batches.where("is_control").count(),
         "problems": problems.count(),
         "streamed": stream(spark, logs),

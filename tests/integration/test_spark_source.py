@@ -169,24 +169,45 @@ def test_rows_are_what_a_consumer_reads_while_the_broker_is_writing(
     assert found == consume(broker, topic, ends)
 
 
-@pytest.mark.parametrize("is_on", [False, True], ids=["pushdown off", "pushdown on"])
-def test_filters_find_the_same_rows_whether_spark_pushes_them_down_or_not(
-    spark: SparkSession, tmp_path: Path, is_on: bool
+@pytest.fixture(params=[False, True], ids=["pushdown off", "pushdown on"])
+def pushdown(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[bool]:
+    spark.conf.set(PUSHDOWN, str(request.param).lower())
+    yield request.param
+    spark.conf.unset(PUSHDOWN)
+
+
+@pytest.mark.parametrize("narrows", ["false", "true"])
+@pytest.mark.usefixtures("pushdown")
+def test_filters_find_the_same_rows_whether_they_narrow_what_is_read_or_not(
+    spark: SparkSession, tmp_path: Path, narrows: str
 ) -> None:
     for topic in ("a-0", "a-1", "b-0"):
         write_segment(tmp_path, topic, 0, [batch(n * 10, 10) for n in range(10)])
-    spark.conf.set(PUSHDOWN, str(is_on).lower())
-    try:
-        table = load(spark, tmp_path)
-        chosen = table.where("topic = 'a' AND partition = 1 AND offset BETWEEN 38 AND 41")
-        assert [row.offset for row in chosen.collect()] == [38, 39, 40, 41]
-        late = table.where(f"topic = 'b' AND timestamp >= timestamp_millis({START_MS + 97})")
-        assert [row.offset for row in late.collect()] == [97, 98, 99]
-        batches = spark.read.format("barnabas-batches").load(str(tmp_path))
-        assert batches.where("topic = 'b' AND last_offset > 80").count() == 2
-        assert table.where("topic = 'none of them'").count() == 0
-    finally:
-        spark.conf.unset(PUSHDOWN)
+    table = load(spark, tmp_path, pushDownPredicate=narrows)
+    chosen = table.where("topic = 'a' AND partition = 1 AND offset BETWEEN 38 AND 41")
+    assert [row.offset for row in chosen.collect()] == [38, 39, 40, 41]
+    late = table.where(f"topic = 'b' AND timestamp >= timestamp_millis({START_MS + 97})")
+    assert [row.offset for row in late.collect()] == [97, 98, 99]
+    reader = spark.read.format("barnabas-batches").option("pushDownPredicate", narrows)
+    assert reader.load(str(tmp_path)).where("topic = 'b' AND last_offset > 80").count() == 2
+    assert table.where("topic = 'none of them'").count() == 0
+
+
+@pytest.mark.usefixtures("pushdown")
+def test_one_table_answers_many_queries_and_takes_part_in_one_query_twice(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Where Spark hands filters on, it keeps what they left of a table for all later queries of
+    it, and for its other parts in the same query: rows would be missing without a word."""
+    for base in range(0, 100, 10):
+        write_segment(tmp_path, "t-0", base, [batch(base, 10)])
+    table = load(spark, tmp_path)
+    late, early = table.where("offset >= 50"), table.where("offset < 10")
+    assert (late.count(), table.count(), early.count(), table.count()) == (50, 100, 10, 100)
+    assert late.union(early).count() == 60
+    assert late.union(table).count() == 150
+    batches = spark.read.format("barnabas-batches").load(str(tmp_path))
+    assert batches.where("base_offset >= 50").union(batches).count() == 15
 
 
 def test_filters_that_are_pushed_down_keep_other_segments_from_being_read(
@@ -198,7 +219,8 @@ def test_filters_that_are_pushed_down_keep_other_segments_from_being_read(
     write_segment(tmp_path, "t-0", 10, [batch(10, 10)])
     spark.conf.set(PUSHDOWN, "true")
     try:
-        assert load(spark, tmp_path).where("offset >= 10").count() == 10
+        table = load(spark, tmp_path, pushDownPredicate="true")
+        assert table.where("offset >= 10").count() == 10
     finally:
         spark.conf.unset(PUSHDOWN)
 
