@@ -22,17 +22,13 @@ from kafka.errors import CommitFailedError
 from kafka.errors import KafkaError as KafkaPythonError
 from kafka.structs import OffsetAndMetadata
 
-from tests.interop.group_work import (
-    HEARTBEAT_INTERVAL_MS,
-    SESSION_TIMEOUT_MS,
-    Task,
-    Work,
-)
+from tests.interop.group_ledger import Work
+from tests.interop.group_work import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, Task
 
 POLL_MS = 50
 POLL_RECORDS = 50
 # A poll of kafka-python 3.0 whose time is up in the middle of a rebalance forgets its outcome.
-LONG_POLL_MS = 2000
+LONG_POLL_MS = 1000
 
 REBALANCE_ERRORS = {
     KafkaError.REBALANCE_IN_PROGRESS,
@@ -57,7 +53,7 @@ def confluent(task: Task) -> None:
             "heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS,
         }
     )
-    work = Work(task)
+    work = task.begin()
 
     def commit(only: set[int] | None = None) -> None:
         ranges = work.to_commit(only)
@@ -72,6 +68,9 @@ def confluent(task: Task) -> None:
         else:
             work.committed(ranges)
 
+    def assigned(_consumer: Consumer, partitions: list[ConfluentPartition]) -> None:
+        work.assigned([one.partition for one in partitions])
+
     def revoked(_consumer: Consumer, partitions: list[ConfluentPartition]) -> None:
         numbers = {one.partition for one in partitions}
         commit(numbers)
@@ -80,7 +79,7 @@ def confluent(task: Task) -> None:
     def lost(_consumer: Consumer, partitions: list[ConfluentPartition]) -> None:
         work.lost([one.partition for one in partitions])
 
-    consumer.subscribe([task.topic], on_revoke=revoked, on_lost=lost)
+    consumer.subscribe([task.topic], on_assign=assigned, on_revoke=revoked, on_lost=lost)
     try:
         while not task.stop.is_set():
             for message in consumer.consume(POLL_RECORDS, POLL_MS / 1000):
@@ -102,7 +101,7 @@ class _KafkaPythonListener(kafka.ConsumerRebalanceListener):  # type: ignore[mis
         self._work.lost([one.partition for one in revoked])
 
     def on_partitions_assigned(self, assigned: Iterable[kafka.TopicPartition]) -> None:
-        pass
+        self._work.assigned([one.partition for one in assigned])
 
 
 KAFKA_PYTHON_STRATEGIES = {
@@ -114,7 +113,7 @@ KAFKA_PYTHON_STRATEGIES = {
 
 
 def kafka_python(task: Task) -> None:
-    work = Work(task)
+    work = task.begin()
     consumer = kafka.KafkaConsumer(
         bootstrap_servers=task.bootstrap,
         group_id=task.group,
@@ -169,7 +168,7 @@ class _AioListener(ConsumerRebalanceListener):  # type: ignore[misc]
         self._work.lost([one.partition for one in revoked])
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
-        pass
+        self._work.assigned([one.partition for one in assigned])
 
 
 def aiokafka(task: Task) -> None:
@@ -177,7 +176,7 @@ def aiokafka(task: Task) -> None:
 
 
 async def _aiokafka(task: Task) -> None:
-    work = Work(task)
+    work = task.begin()
     consumer = AIOKafkaConsumer(
         bootstrap_servers=task.bootstrap,
         group_id=task.group,

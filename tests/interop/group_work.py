@@ -1,20 +1,20 @@
-"""Consumers of one group that come and go while records keep coming, and what they must achieve.
+"""Consumers of one group that come and go while records keep coming."""
 
-Every record is processed at least once. And where consumers commit what they have processed, the
-ranges that were committed lie end to end: exactly once per committed range.
-"""
-
+import itertools
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Protocol
 
-from confluent_kafka import Producer
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+
+from tests.interop.commit_log import commits_of
+from tests.interop.group_ledger import Ledger, Work, check
 
 PARTITIONS = 6
 TIMEOUT_SECONDS = 30.0
@@ -23,74 +23,6 @@ PAUSE_SECONDS = 0.02
 
 SESSION_TIMEOUT_MS = 6000
 HEARTBEAT_INTERVAL_MS = 150
-
-
-Ranges = Mapping[int, tuple[int, int]]
-
-
-@dataclass
-class Ledger:
-    """What the consumers of a group say that they did."""
-
-    processed: dict[int, set[int]] = field(default_factory=dict)
-    ranges: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
-    failures: list[BaseException] = field(default_factory=list)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def process(self, partition: int, offset: int) -> None:
-        with self._lock:
-            self.processed.setdefault(partition, set()).add(offset)
-
-    def commit(self, partition: int, start: int, end: int) -> None:
-        with self._lock:
-            self.ranges.setdefault(partition, []).append((start, end))
-
-    @property
-    def count(self) -> int:
-        with self._lock:
-            return sum(map(len, self.processed.values()))
-
-    @property
-    def committed(self) -> int:
-        with self._lock:
-            return sum(end - start for ranges in self.ranges.values() for start, end in ranges)
-
-
-class Work:
-    """What one consumer has processed and not yet committed, by partition."""
-
-    def __init__(self, task: "Task") -> None:
-        self._ledger = task.ledger
-        self._has_begun = task.has_begun
-        self._open: dict[int, list[int]] = {}
-
-    def process(self, partition: int, offset: int) -> None:
-        done = self._open.setdefault(partition, [])
-        assert not done or done[-1] + 1 == offset, f"{partition}: {offset} follows {done[-1]}"
-        done.append(offset)
-        self._ledger.process(partition, offset)
-        self._has_begun.set()
-
-    def to_commit(self, only: Collection[int] | None = None) -> Ranges:
-        """What was processed and is not committed."""
-        return {
-            partition: (done[0], done[-1] + 1)
-            for partition, done in self._open.items()
-            if done and (only is None or partition in only)
-        }
-
-    def committed(self, ranges: Ranges) -> None:
-        """The broker has acknowledged it; partitions may have been taken away meanwhile."""
-        for partition, (start, end) in ranges.items():
-            self._ledger.commit(partition, start, end)
-            left = [one for one in self._open.pop(partition, []) if one >= end]
-            if left:
-                self._open[partition] = left
-
-    def lost(self, partitions: Collection[int]) -> None:
-        """Another consumer will do it again."""
-        for partition in partitions:
-            self._open.pop(partition, None)
 
 
 @dataclass(frozen=True)
@@ -106,6 +38,9 @@ class Task:
     has_begun: threading.Event = field(default_factory=threading.Event)
     stop: threading.Event = field(default_factory=threading.Event)
 
+    def begin(self) -> Work:
+        return Work(self.ledger, self.has_begun)
+
 
 class GroupClient(Protocol):
     """A stock client: consume until told to stop, then leave."""
@@ -113,13 +48,26 @@ class GroupClient(Protocol):
     def __call__(self, task: Task) -> None: ...
 
 
+@dataclass(frozen=True)
+class Team:
+    """Clients that share a group, in which they come in turn."""
+
+    clients: Sequence[GroupClient]
+    strategy: str
+    auto_commit: bool
+
+    def __str__(self) -> str:
+        names = "+".join(client.__name__ for client in self.clients)  # type: ignore[attr-defined]
+        return f"{names}-{self.strategy}-{'auto' if self.auto_commit else 'manual'}"
+
+
 class Crew:
     """The consumers at work."""
 
-    def __init__(self, consume: GroupClient, make_task: Callable[[], Task], ledger: Ledger) -> None:
-        self._consume = consume
-        self._make_task = make_task
-        self._ledger = ledger
+    def __init__(self, team: Team, bootstrap: str, topic: str, group: str) -> None:
+        self.ledger = Ledger()
+        self._clients = itertools.cycle(team.clients)
+        self._task = Task(bootstrap, topic, group, team.strategy, team.auto_commit, self.ledger)
         self._at_work: list[tuple[Task, threading.Thread]] = []
 
     def __len__(self) -> int:
@@ -127,11 +75,11 @@ class Crew:
 
     def come(self) -> None:
         """One more, who gets its share of the work before anything else happens."""
-        task = self._make_task()
-        thread = threading.Thread(target=self._run, args=[task], daemon=True)
+        task = replace(self._task, has_begun=threading.Event(), stop=threading.Event())
+        thread = threading.Thread(target=self._run, args=[next(self._clients), task], daemon=True)
         self._at_work.append((task, thread))
         thread.start()
-        wait_until(task.has_begun.is_set, self._ledger)
+        self.wait_until(task.has_begun.is_set)
 
     def go(self, number: int) -> None:
         task, thread = self._at_work.pop(number)
@@ -146,53 +94,54 @@ class Crew:
         for _, thread in self._at_work:
             thread.join(TIMEOUT_SECONDS)
 
-    def _run(self, task: Task) -> None:
+    def wait_for_progress(self) -> None:
+        """The group must get something done between two changes, lest it only ever rebalances."""
+        goal = self.ledger.count + 2 * RECORDS_PER_BURST
+        self.wait_until(lambda: self.ledger.count >= goal)
+
+    def wait_until(self, holds: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while not holds():
+            assert self.ledger.failures == []
+            assert time.monotonic() < deadline, f"stuck after {self.ledger.count} records"
+            time.sleep(0.01)
+
+    def _run(self, consume: GroupClient, task: Task) -> None:
         try:
-            self._consume(task)
+            consume(task)
         except BaseException as error:
-            self._ledger.failures.append(error)
+            self.ledger.failures.append(error)
 
 
-def create_topic(bootstrap: str, topic: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(TIMEOUT_SECONDS)
-
-
-def work_through(
-    consume: GroupClient,
-    bootstrap: str,
-    name: str,
-    strategy: str,
-    *,
-    auto_commit: bool,
-    changes: int,
-    seed: int = 1,
-) -> None:
+def work_through(team: Team, bootstrap: str, name: str, *, changes: int, seed: int = 1) -> None:
     """Have members come and go `changes` times under load, and check all that they did."""
-    create_topic(bootstrap, name)
-    ledger = Ledger()
+    group = f"group-of-{name}"
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(TIMEOUT_SECONDS)
+    crew = Crew(team, bootstrap, name, group)
     random = Random(seed)
-
-    def make_task() -> Task:
-        return Task(bootstrap, name, f"group-of-{name}", strategy, auto_commit, ledger)
-
-    crew = Crew(consume, make_task, ledger)
     try:
         with producing(bootstrap, name) as produced:
             crew.come()
             for _ in range(changes):
-                wait_for_progress(ledger)
+                crew.wait_for_progress()
                 if len(crew) < 2 or (len(crew) < 4 and random.random() < 0.6):
                     crew.come()
                 else:
                     crew.go(random.randrange(len(crew)))
         total = sum(produced.values())
-        wait_until(lambda: ledger.count >= total, ledger)
-        if not auto_commit:
-            wait_until(lambda: ledger.committed >= total, ledger)
+        crew.wait_until(lambda: crew.ledger.count >= total)
+        crew.wait_until(lambda: committed(admin, group) >= total)
     finally:
         crew.dismiss()
-    check(ledger, produced, auto_commit=auto_commit)
+    check(crew.ledger, produced, commits_of(bootstrap, group, name))
+
+
+def committed(admin: AdminClient, group: str) -> int:
+    """How many records a group is done with."""
+    wanted = ConsumerGroupTopicPartitions(group)
+    found = admin.list_consumer_group_offsets([wanted])[group].result(TIMEOUT_SECONDS)
+    return sum(max(one.offset, 0) for one in found.topic_partitions)
 
 
 @contextmanager
@@ -231,29 +180,3 @@ def producing(bootstrap: str, topic: str) -> Iterator[dict[int, int]]:
         stop.set()
         thread.join(TIMEOUT_SECONDS)
     assert failures == []
-
-
-def wait_for_progress(ledger: Ledger) -> None:
-    """The group must get something done between two changes, lest it only ever rebalances."""
-    goal = ledger.count + 2 * RECORDS_PER_BURST
-    wait_until(lambda: ledger.count >= goal, ledger)
-
-
-def wait_until(holds: Callable[[], bool], ledger: Ledger) -> None:
-    deadline = time.monotonic() + TIMEOUT_SECONDS
-    while not holds():
-        assert ledger.failures == []
-        assert time.monotonic() < deadline, f"the group is stuck after {ledger.count} records"
-        time.sleep(0.01)
-
-
-def check(ledger: Ledger, produced: Mapping[int, int], *, auto_commit: bool) -> None:
-    assert ledger.failures == []
-    for partition, count in produced.items():
-        assert ledger.processed.get(partition, set()) == set(range(count))
-        if not auto_commit:
-            position = 0
-            for start, end in sorted(ledger.ranges.get(partition, [])):
-                assert start == position, f"partition {partition}: [{start}, {end}) at {position}"
-                position = end
-            assert position == count, f"partition {partition} is committed up to {position} only"
