@@ -122,6 +122,12 @@ class TestCoordinator:
         )
         self.replicas.become_leader_or_follower(GROUP_METADATA_TOPIC, state)
 
+    def replicate(self, partition: int = 0) -> None:
+        """Have the replicas confirm all that was written."""
+        found = self.replicas.partitions[GROUP_METADATA_TOPIC, partition]
+        found.log.update_high_watermark(found.log.end_offset)
+        self.replicas.delayed_produces.check(found.key)
+
     async def lead_and_load(self) -> None:
         for partition in range(self._partitions):
             self.lead(partition)

@@ -1,7 +1,8 @@
 """A member as clients implement it, one step at a time: it joins, syncs, works, and starts over."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from broker.groups.results import JoinResult, SyncResult
 from network.protocol import ErrorCode
@@ -9,15 +10,26 @@ from tests.support.groups import TestCoordinator
 
 PARTITIONS = tuple(("t", number) for number in range(6))
 MUST_START_OVER = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
-OwnershipTold = Callable[[int, str, tuple[int, ...]], None]
+
+
+class Observer(Protocol):
+    """Hears what members do and are told."""
+
+    def asks_to_join(self, answers: list[JoinResult]) -> None: ...
+
+    def assigns(self, generation: int, assignment: Mapping[str, bytes]) -> None: ...
+
+    def is_given(
+        self, generation: int, member_id: str, instance: str | None, partitions: tuple[int, ...]
+    ) -> None: ...
 
 
 @dataclass(eq=False)
 class SimulatedMember:
-    """What a client knows of its group; `told` hears of every assignment that it is given."""
+    """What a client knows of its group."""
 
     groups: TestCoordinator
-    told: OwnershipTold
+    observer: Observer
     instance: str | None
     needs_known_id: bool
     preference: tuple[str, ...]
@@ -26,6 +38,8 @@ class SimulatedMember:
     owned: tuple[int, ...] = ()
     positions: dict[int, int] = field(default_factory=dict)
     is_dead: bool = False
+    # It sends heartbeats and does nothing else.
+    is_busy: bool = False
     joining: list[JoinResult] | None = None
     syncing: list[SyncResult] | None = None
 
@@ -33,18 +47,18 @@ class SimulatedMember:
         """Do whatever comes next: ask, or take an answer that has come."""
         if self.is_dead:
             return
-        if self.joining is not None:
+        if self.is_busy:
+            self._heartbeat()
+        elif self.joining is not None:
             if self.joining:
-                self._joined(self.joining.pop())
+                self._joined(self.joining[0])
         elif self.syncing is not None:
             if self.syncing:
-                self._synced(self.syncing.pop())
+                self._synced(self.syncing[0])
         elif self.generation < 0:
             self.join()
         else:
-            self._settle(
-                self.groups.heartbeat(self.member_id, self.generation, instance=self.instance)
-            )
+            self._settle(self._heartbeat())
 
     def join(self) -> None:
         self.owned = ()
@@ -54,6 +68,7 @@ class SimulatedMember:
             protocols=dict.fromkeys(self.preference, b""),
             needs_known_id=self.needs_known_id and self.instance is None,
         )
+        self.observer.asks_to_join(self.joining)
 
     def commit(self) -> dict[int, int] | None:
         """Commit one record more of each partition that is owned; what was acknowledged."""
@@ -77,6 +92,9 @@ class SimulatedMember:
         self.groups.leave((self.member_id, self.instance))
         self.is_dead = True
 
+    def _heartbeat(self) -> ErrorCode:
+        return self.groups.heartbeat(self.member_id, self.generation, instance=self.instance)
+
     def _joined(self, result: JoinResult) -> None:
         self.joining = None
         if result.error == ErrorCode.MEMBER_ID_REQUIRED:
@@ -94,6 +112,9 @@ class SimulatedMember:
         self.syncing = self.groups.sync(
             self.member_id, self.generation, assignment, instance=self.instance
         )
+        is_refused = any(answer.error != ErrorCode.NONE for answer in self.syncing)
+        if assignment and not is_refused:
+            self.observer.assigns(self.generation, assignment)
 
     def _synced(self, result: SyncResult) -> None:
         self.syncing = None
@@ -102,7 +123,7 @@ class SimulatedMember:
             self.generation = -1
             return
         self.owned = tuple(result.assignment)
-        self.told(self.generation, self.instance or self.member_id, self.owned)
+        self.observer.is_given(self.generation, self.member_id, self.instance, self.owned)
         self.positions = {one: self.groups.committed(("t", one)) or 0 for one in self.owned}
 
     def _settle(self, error: ErrorCode) -> None:

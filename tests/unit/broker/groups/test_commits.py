@@ -122,9 +122,7 @@ def test_commit_counts_when_the_replicas_have_it(groups: TestCoordinator) -> Non
     assert (answer, groups.committed(TP)) == ([], None)
     unstable = groups.coordinator.fetch("g", [TP, OTHER], require_stable=True)[1]
     assert unstable == {TP: ErrorCode.UNSTABLE_OFFSET_COMMIT, OTHER: None}
-    partition = groups.replicas.partitions["__consumer_offsets", 0]
-    partition.log.update_high_watermark(partition.log.end_offset)
-    groups.replicas.delayed_produces.check(partition.key)
+    groups.replicate()
     assert (answer, groups.committed(TP)) == ([{TP: ErrorCode.NONE}], 1)
 
 
@@ -147,6 +145,8 @@ def test_commit_that_cannot_be_written_is_not_acknowledged(tmp_path: Path, fault
         files.faults.append(Fault("pwrite", errno.EIO, "__consumer_offsets"))
     assert groups.commit({TP: 2}) == [{TP: ErrorCode.NOT_COORDINATOR}]
     assert groups.committed(TP) == 1
+    (found,) = groups.coordinator.fetch("g", [TP], require_stable=True)[1].values()
+    assert isinstance(found, CommittedOffset)  # nothing is under way any more
 
 
 def test_everything_a_group_has_committed(groups: TestCoordinator) -> None:
@@ -200,6 +200,17 @@ def test_offsets_of_a_group_expire_from_the_moment_it_is_empty(
     expire(groups)
     assert "g" not in groups.coordinator.registry.groups
     assert [value for _, value in records(tmp_path)][-2:] == [None, None]  # offset and group
+
+
+def test_offset_that_is_being_committed_anew_does_not_expire(groups: TestCoordinator) -> None:
+    groups.commit({TP: 1})
+    groups.advance(RETENTION_S + 1)
+    groups.lead(isr=(0, 1))
+    answer = groups.commit({TP: 2})
+    expire(groups)
+    assert (answer, groups.committed(TP)) == ([], 1)
+    groups.replicate()
+    assert (answer, groups.committed(TP)) == ([{TP: ErrorCode.NONE}], 2)
 
 
 def test_member_keeps_the_offsets_of_what_it_subscribes_to(groups: TestCoordinator) -> None:
@@ -306,7 +317,5 @@ def test_commit_on_its_way_for_a_deleted_partition_is_forgotten(groups: TestCoor
     groups.lead(isr=(0, 1))
     groups.commit({TP: 1})
     groups.coordinator.forget_partitions([TP])
-    partition = groups.replicas.partitions["__consumer_offsets", 0]
-    partition.log.update_high_watermark(partition.log.end_offset)
-    groups.replicas.delayed_produces.check(partition.key)
+    groups.replicate()
     assert groups.coordinator.fetch("g", [TP], require_stable=True)[1] == {TP: None}

@@ -142,6 +142,15 @@ def test_protocol_is_elected_among_those_that_all_know(groups: TestCoordinator) 
     assert {answer[0].protocol for answer in answers} == {"b"}
 
 
+def test_protocol_that_most_prefer_and_one_does_not_know_is_not_elected(
+    groups: TestCoordinator,
+) -> None:
+    votes = [("b", "a"), ("b", "a"), ("a",)]
+    answers = [groups.join(protocols=dict.fromkeys(vote, b"")) for vote in votes]
+    groups.settle()
+    assert {answer[0].protocol for answer in answers} == {"a"}
+
+
 def test_member_that_repeats_its_join_is_told_the_same(groups: TestCoordinator) -> None:
     first, second = groups.join(), groups.join()
     groups.settle()

@@ -99,6 +99,19 @@ def test_static_member_that_misses_a_rebalance_stays_until_its_session_ends(
     assert len(answer[0].members) == 2
 
 
+def test_static_leader_that_misses_a_rebalance_is_followed_by_another(
+    groups: TestCoordinator,
+) -> None:
+    groups.join(instance="one", session_ms=10 * REBALANCE_MS)
+    second = groups.join(instance="two")
+    groups.settle()
+    groups.stabilize()
+    answer = groups.join(second[0].member_id, instance="two", protocols={"range": b"new"})
+    groups.advance(REBALANCE_MS / 1000 + 1)
+    assert answer[0].leader_id == second[0].member_id
+    assert len(answer[0].members) == 2
+
+
 def test_group_of_which_nobody_returns_waits_for_the_sessions_to_end(
     groups: TestCoordinator, pair: tuple[str, str]
 ) -> None:

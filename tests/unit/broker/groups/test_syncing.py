@@ -100,6 +100,16 @@ def test_heartbeats_keep_a_member_and_silence_removes_it(
     assert groups.heartbeat(follower, 1) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_sync_keeps_a_member_of_a_stable_group(
+    groups: TestCoordinator, pair: tuple[str, str]
+) -> None:
+    groups.stabilize()
+    for _ in range(3):
+        groups.advance(SESSION_MS / 1000 * 0.9)
+        groups.heartbeat(pair[0], 1)
+        assert groups.sync(pair[1], 1)[0].error == ErrorCode.NONE
+
+
 def test_who_waits_for_a_rebalance_needs_no_heartbeat(
     groups: TestCoordinator, pair: tuple[str, str]
 ) -> None:
@@ -159,9 +169,7 @@ def test_assignment_waits_for_the_replicas(groups: TestCoordinator, pair: tuple[
     own = groups.sync(pair[0], 1, {})
     groups.settle()
     assert (own, groups.group().state) == ([], COMPLETING_REBALANCE)
-    partition = groups.replicas.partitions["__consumer_offsets", 0]
-    partition.log.update_high_watermark(partition.log.end_offset)
-    groups.replicas.delayed_produces.check(partition.key)
+    groups.replicate()
     groups.settle()
     assert (own[0].error, groups.group().state) == (ErrorCode.NONE, STABLE)
 
@@ -174,3 +182,18 @@ def test_assignment_that_the_replicas_do_not_confirm_begins_a_rebalance(
     groups.advance(5.1)
     assert own[0].error == ErrorCode.REBALANCE_IN_PROGRESS
     assert groups.group().state is PREPARING_REBALANCE
+
+
+def test_assignment_that_is_written_too_late_is_not_taken_for_the_next_generations(
+    groups: TestCoordinator, pair: tuple[str, str]
+) -> None:
+    leader, follower = pair
+    groups.lead(isr=(0, 1))
+    groups.sync(leader, 1, {leader: b"old", follower: b"old"})
+    groups.join()
+    groups.rejoin_all()
+    groups.settle()
+    waiting = groups.sync(follower, 2)
+    groups.replicate()
+    groups.settle()
+    assert (waiting, groups.group().state) == ([], COMPLETING_REBALANCE)
