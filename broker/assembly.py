@@ -25,7 +25,7 @@ from broker.configs.thread_counts import ThreadCounts
 from broker.controlled_shutdown import ControlledShutdown
 from broker.controller_link import ControllerLink
 from broker.directory_failures import DirectoryFailures
-from broker.dispatch import Dispatcher
+from broker.dispatch import Dispatcher, patient_apis
 from broker.errors import StartupError
 from broker.fetch_sessions import FetchSessions
 from broker.groups.coordinator import GroupCoordinator
@@ -177,6 +177,7 @@ class Assembly:
                 self._dispatcher,
                 control_plane=control,
                 inter_broker=settings.inter_broker_listener,
+                patient_apis=patient_apis(),
             )
         except OSError as error:
             raise StartupError(f"max.connections.per.ip.overrides: {error}") from error

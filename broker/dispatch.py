@@ -78,19 +78,27 @@ class ApiHandler:
     max_version: int
     function: HandlerFunction
     error_response: ErrorResponse
+    is_patient: bool
 
 
 REGISTRY: dict[int, ApiHandler] = {}
 
 
 def handles(
-    api_key: ApiKey, *, versions: tuple[int, int], on_error: ErrorResponse
+    api_key: ApiKey,
+    *,
+    versions: tuple[int, int],
+    on_error: ErrorResponse,
+    is_patient: bool = False,
 ) -> Callable[[HandlerFunction], HandlerFunction]:
-    """Register a handler; `on_error` makes the response that carries one code for everything."""
+    """Register a handler; `on_error` makes the response that carries one code for everything.
+
+    Patient requests let others go first, since they come in crowds and cost more.
+    """
 
     def register(function: HandlerFunction) -> HandlerFunction:
         assert api_key not in REGISTRY, f"{api_key.name} is handled twice"
-        REGISTRY[api_key] = ApiHandler(api_key, *versions, function, on_error)
+        REGISTRY[api_key] = ApiHandler(api_key, *versions, function, on_error, is_patient)
         return function
 
     return register
@@ -102,6 +110,10 @@ def served_versions() -> list[ApiVersion]:
         ApiVersion(api_key=key, min_version=one.min_version, max_version=one.max_version)
         for key, one in sorted(REGISTRY.items())
     ]
+
+
+def patient_apis() -> frozenset[int]:
+    return frozenset(key for key, one in REGISTRY.items() if one.is_patient)
 
 
 class Dispatcher:

@@ -139,4 +139,5 @@ class Parked(Generic[Result]):
         self._done = True
         if self.timer is not None:
             self.timer.cancel()
+            self.timer = None  # it would call this one: a circle
         self._purgatory.forget(self)

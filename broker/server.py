@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from broker.clock import now_ms
 from broker.descriptors import raise_descriptor_limit
 from broker.errors import StartupError
+from broker.garbage import set_aside_what_stays
 from broker.java import find_java
 from broker.log_flusher import LogFlusher
 from broker.settings import Settings
@@ -107,6 +108,7 @@ class BrokerServer:
             if isinstance(error, EmbeddedZooKeeperError | StorageError | MalformedNodeError):
                 raise StartupError(str(error)) from error
             raise
+        set_aside_what_stays()
         self.life.enter(BrokerState.RUNNING_AS_BROKER)
         logger.info("started")
 

@@ -165,6 +165,7 @@ class Channel:
             return
         assert self._in_flight is request, "one request at a time, answered once"
         self._in_flight = None
+        request.on_abandoned = None  # it knows who answers, who knows it: a circle
         request.responded_at = perf_counter()
         if is_enabled():
             request.description = request.description or describe(request.frame)
@@ -293,7 +294,7 @@ class Channel:
             if not request_channel.submit(request, direct=offered < REQUESTS_PER_SLICE):
                 self._in_flight = None
                 frames.appendleft(request.frame)
-                request_channel.when_room(self._pump)
+                request_channel.when_room(request, self._pump)
                 break
             offered += 1
             now = request.responded_at

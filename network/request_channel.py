@@ -5,6 +5,10 @@ trips through the loop, most of the cost of a small request. The queue fills whe
 busy or when a connection has used up its slice. A full queue refuses; the connection then keeps its
 request, stays muted and is called back when there is room.
 
+Some APIs are patient: their requests come in crowds (hundreds of members join a group at once) and
+each costs more than others do. They have a backlog of their own, which is worked off in short
+slices; between two slices everybody else has their turn, and nobody waits for the crowd.
+
 The handler is a plain callable. It returns None when it has answered or parked the request
 (somebody answers it later), or an awaitable when the worker must stay with it until it is done.
 """
@@ -12,11 +16,11 @@ The handler is a plain callable. It returns None when it has answered or parked 
 import asyncio
 import contextlib
 import logging
-from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeAlias
 
+from network.backlog import Backlog
 from network.metrics import IdleMeter, RequestMetrics
 
 if TYPE_CHECKING:
@@ -27,18 +31,27 @@ logger = logging.getLogger(__name__)
 Handler: TypeAlias = "Callable[[Request], Awaitable[None] | None]"
 
 REQUESTS_PER_TURN = 64
+PATIENT_SLICE_SECONDS = 0.001
 
 
 class RequestChannel:
     """Requests that no worker has taken yet, and the workers that drain them."""
 
-    def __init__(self, handler: Handler, *, workers: int, capacity: int) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        workers: int,
+        capacity: int,
+        patient_apis: Container[int] = frozenset(),
+    ) -> None:
+        """`capacity` holds for patient requests and for the others, each by themselves."""
         self._handler = handler
-        self._capacity = capacity
-        self._queue: deque[Request] = deque()
+        self._patient_apis = patient_apis
+        self._queue = Backlog(capacity)
+        self._patient = Backlog(capacity)
+        self._is_serving_patient = False
         self._idle: list[HandlerWorker] = []
-        self._on_room: deque[Callable[[], None]] = deque()
-        self._room_announced = False
         self._workers: dict[HandlerWorker, asyncio.Task[None] | None] = {}
         self._running = False
         self.metrics = RequestMetrics()
@@ -46,7 +59,7 @@ class RequestChannel:
         self.resize(workers)
 
     def __len__(self) -> int:
-        return len(self._queue)
+        return len(self._queue) + len(self._patient)
 
     @property
     def idle_workers(self) -> int:
@@ -68,13 +81,14 @@ class RequestChannel:
         for worker in self._workers:
             self._employ(worker)
         self._wake_workers()
+        self._serve_patient_soon()
 
     async def stop(self) -> None:
         """End the workers; requests that are still queued are dropped."""
         self._running = False
         self._idle.clear()
         self._queue.clear()
-        self._on_room.clear()
+        self._patient.clear()
         tasks = [task for task in self._workers.values() if task is not None]
         self._workers.clear()
         for task in tasks:
@@ -107,29 +121,25 @@ class RequestChannel:
 
     def submit(self, request: "Request", *, direct: bool) -> bool:
         """Hand a request over; False when the queue is full and the caller must keep it."""
+        if request.api_key in self._patient_apis:
+            taken = self._patient.add(request)
+            self._serve_patient_soon()
+            return taken
         if direct and self._idle and not self._queue:
             self._run_now(request)
             return True
-        if len(self._queue) >= self._capacity:
-            return False
-        self._queue.append(request)
+        taken = self._queue.add(request)
         self._wake_worker()
-        return True
+        return taken
 
-    def when_room(self, callback: Callable[[], None]) -> None:
-        """Call back once, in turn, when the full queue has room again."""
-        self._on_room.append(callback)
+    def when_room(self, request: "Request", callback: Callable[[], None]) -> None:
+        """Call back once, in turn, when a request that was refused can be handed over."""
+        backlog = self._patient if request.api_key in self._patient_apis else self._queue
+        backlog.when_room(callback)
 
     def take(self) -> "Request | None":
         """The oldest waiting request, for a worker that has nothing to do."""
-        if not self._queue:
-            return None
-        request = self._queue.popleft()
-        request.dequeued_at = perf_counter()
-        if self._on_room and not self._room_announced:
-            self._room_announced = True
-            asyncio.get_running_loop().call_soon(self._announce_room)
-        return request
+        return self._queue.take() if self._queue else None
 
     def handle(self, request: "Request") -> Awaitable[None] | None:
         """Call the handler; whatever it raises costs one connection, never a worker."""
@@ -145,11 +155,21 @@ class RequestChannel:
 
     def became_idle(self, worker: "HandlerWorker") -> None:
         self._idle.append(worker)
+        self._serve_patient_soon()
 
-    def _announce_room(self) -> None:
-        self._room_announced = False
-        while self._on_room and len(self._queue) < self._capacity:
-            self._on_room.popleft()()
+    def _serve_patient_soon(self) -> None:
+        if self._patient and self._idle and not self._is_serving_patient:
+            self._is_serving_patient = True
+            asyncio.get_running_loop().call_soon(self._serve_patient)
+
+    def _serve_patient(self) -> None:
+        ends = perf_counter() + PATIENT_SLICE_SECONDS
+        while self._patient and self._idle:
+            self._run_now(self._patient.take())
+            if perf_counter() >= ends:
+                break
+        self._is_serving_patient = False
+        self._serve_patient_soon()
 
     def _run_now(self, request: "Request") -> None:
         worker = self._idle.pop()

@@ -8,7 +8,7 @@ handler; it knows no topics and no settings files.
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -68,6 +68,7 @@ class SocketServer:
         *,
         control_plane: str | None = None,
         inter_broker: str | None = None,
+        patient_apis: Container[int] = frozenset(),
     ) -> None:
         """`control_plane` and `inter_broker` are names of listeners."""
         self._endpoints = list(endpoints)
@@ -77,7 +78,10 @@ class SocketServer:
             limits.connections, inter_broker if len(endpoints) > 1 else None
         )
         self.request_channel = RequestChannel(
-            handler, workers=limits.handler_workers, capacity=limits.queued_requests
+            handler,
+            workers=limits.handler_workers,
+            capacity=limits.queued_requests,
+            patient_apis=patient_apis,
         )
         self.control_channel = (
             RequestChannel(handler, workers=1, capacity=CONTROL_PLANE_CAPACITY)

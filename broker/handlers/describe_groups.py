@@ -27,7 +27,7 @@ def _error(request: DescribeGroupsRequest, code: ErrorCode) -> DescribeGroupsRes
     return DescribeGroupsResponse(groups=[_failed(one, code) for one in request.groups])
 
 
-@handles(ApiKey.DESCRIBE_GROUPS, versions=(0, 5), on_error=_error)
+@handles(ApiKey.DESCRIBE_GROUPS, versions=(0, 5), on_error=_error, is_patient=True)
 def describe_groups(
     services: Services, _context: RequestContext, request: DescribeGroupsRequest
 ) -> DescribeGroupsResponse:

@@ -37,7 +37,7 @@ def _error(_request: JoinGroupRequest, code: ErrorCode) -> JoinGroupResponse:
     )
 
 
-@handles(ApiKey.JOIN_GROUP, versions=(0, 7), on_error=_error)
+@handles(ApiKey.JOIN_GROUP, versions=(0, 7), on_error=_error, is_patient=True)
 def join_group(
     services: Services, context: RequestContext, request: JoinGroupRequest
 ) -> JoinGroupResponse | Deferred[JoinGroupResponse]:

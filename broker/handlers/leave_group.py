@@ -22,7 +22,7 @@ def _error(_request: LeaveGroupRequest, code: ErrorCode) -> LeaveGroupResponse:
     return LeaveGroupResponse(error_code=code)
 
 
-@handles(ApiKey.LEAVE_GROUP, versions=(0, 4), on_error=_error)
+@handles(ApiKey.LEAVE_GROUP, versions=(0, 4), on_error=_error, is_patient=True)
 def leave_group(
     services: Services, context: RequestContext, request: LeaveGroupRequest
 ) -> LeaveGroupResponse:

@@ -47,7 +47,7 @@ def _error(request: MetadataRequest, code: ErrorCode) -> MetadataResponse:
     return MetadataResponse(topics=topics)
 
 
-@handles(ApiKey.METADATA, versions=(0, 9), on_error=_error)
+@handles(ApiKey.METADATA, versions=(0, 9), on_error=_error, is_patient=True)
 def metadata(
     services: Services, context: RequestContext, request: MetadataRequest
 ) -> MetadataResponse | Coroutine[Any, Any, MetadataResponse]:

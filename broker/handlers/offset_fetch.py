@@ -37,7 +37,7 @@ def _error(request: OffsetFetchRequest, code: ErrorCode) -> OffsetFetchResponse:
     return response
 
 
-@handles(ApiKey.OFFSET_FETCH, versions=(0, 7), on_error=_error)
+@handles(ApiKey.OFFSET_FETCH, versions=(0, 7), on_error=_error, is_patient=True)
 def offset_fetch(
     services: Services, context: RequestContext, request: OffsetFetchRequest
 ) -> OffsetFetchResponse | Coroutine[Any, Any, OffsetFetchResponse]:

@@ -22,7 +22,7 @@ def _error(_request: SyncGroupRequest, code: ErrorCode) -> SyncGroupResponse:
     return SyncGroupResponse(error_code=code)
 
 
-@handles(ApiKey.SYNC_GROUP, versions=(0, 5), on_error=_error)
+@handles(ApiKey.SYNC_GROUP, versions=(0, 5), on_error=_error, is_patient=True)
 def sync_group(
     services: Services, context: RequestContext, request: SyncGroupRequest
 ) -> SyncGroupResponse | Deferred[SyncGroupResponse]:

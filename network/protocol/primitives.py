@@ -128,10 +128,8 @@ def bad_tag_size(field: str, declared: int, read: int) -> ProtocolError:
 
 
 def bad_end(pos: int, size: int) -> ProtocolError:
-    """The message ends before or behind the end of its frame."""
-    if pos > size:
-        return ProtocolError(f"the frame ends {pos - size} bytes early")
-    return ProtocolError(f"{size - pos} bytes are left behind the message")
+    """The message ends behind the end of its frame."""
+    return ProtocolError(f"the frame ends {pos - size} bytes early")
 
 
 def absent_field(field: str, version: int, value: object) -> EncodeError:

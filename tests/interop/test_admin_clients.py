@@ -59,6 +59,7 @@ def test_confluent_kafkas_admin_client(broker: BrokerProcess, client: RawClient)
     first = TopicPartition("letters", 0)
     [deleted] = admin.delete_records([TopicPartition("letters", 0, 2)]).values()
     assert deleted.result(TIMEOUT_SECONDS).low_watermark == 2
+    assert "letters" in admin.list_topics(timeout=TIMEOUT_SECONDS).topics
     elected = admin.elect_leaders(ElectionType.PREFERRED, [first]).result(TIMEOUT_SECONDS)
     assert elected[first].name() == "ELECTION_NOT_NEEDED"
     admin.delete_topics(["letters"])["letters"].result(TIMEOUT_SECONDS)

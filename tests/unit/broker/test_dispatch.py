@@ -1,6 +1,7 @@
 """The dispatcher over a real socket server: every request is answered, parked or closes."""
 
 import asyncio
+import gc
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -17,6 +18,7 @@ from network.frame import SIZE_PREFIX
 from network.protocol import ApiKey, ErrorCode, decode_response, encode_request
 from network.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from network.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from network.request import Request
 from network.socket_server import ListenerEndpoint, NetworkLimits, SocketServer
 
 NO_SERVICES = cast("Services", object())
@@ -134,6 +136,23 @@ def test_parked_request_is_answered_when_it_is_done(group: str) -> None:
     run(scenario)
 
 
+def test_answered_requests_are_gone_without_the_garbage_collector() -> None:
+    async def scenario(connection: Connection) -> None:
+        gc.collect()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            for group in ("now", "park"):
+                await connection.heartbeat(group)
+            gc.collect()
+            left = [one for one in gc.garbage if isinstance(one, Request | Parked)]
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+        assert left == []
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("group", ["fail", "fail later"])
 def test_bug_is_logged_with_its_request_and_answered(
     group: str, caplog: pytest.LogCaptureFixture
@@ -188,7 +207,7 @@ def test_api_versions_of_an_unknown_version_gets_a_v0_reply_with_its_own_range()
     run(scenario)
 
 
-@pytest.mark.parametrize("body", [b"", b"\x00\x05abc", b"\x00\x01a" + b"\x00" * 40])
+@pytest.mark.parametrize("body", [b"", b"\x00\x05abc"])
 def test_undecodable_request_closes_the_connection(body: bytes) -> None:
     async def scenario(connection: Connection) -> None:
         frame = b"\x00\x0c\x00\x00\x00\x00\x00\x07\xff\xff" + body

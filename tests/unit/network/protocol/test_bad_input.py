@@ -47,8 +47,9 @@ def test_bad_utf8() -> None:
     refuse(MetadataRequest, 0, struct.pack(">ih", 1, 2) + b"\xc3\x28", "utf-8")
 
 
-def test_trailing_bytes() -> None:
-    refuse(MetadataRequest, 0, struct.pack(">i", 0) + b"abc", "3 bytes are left")
+def test_bytes_behind_a_message_are_ignored_as_kafka_ignores_them() -> None:
+    body = struct.pack(">i", 0) + b"abc"
+    assert decode_message(MetadataRequest, 0, memoryview(body)) == MetadataRequest(topics=[])
 
 
 def test_an_endless_varint() -> None:
