@@ -4,9 +4,11 @@ Owns the steps from options to rows. What a reader has learned when it plans tra
 tasks.
 """
 
+import gc
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
@@ -115,6 +117,7 @@ class BatchReader(TableReader):
         from analytics.batch_table import read_batches
         from analytics.problems import policy
 
+        spare_from_garbage_collection()
         if not isinstance(partition, Split):
             return iter(())
         return read_batches(
@@ -137,6 +140,7 @@ class ProblemReader(BatchReader):
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         from analytics.problem_table import read_problems
 
+        spare_from_garbage_collection()
         if not isinstance(partition, Split):
             return iter(())
         return read_problems(partition.pieces, self.options.fails_on_data_loss)
@@ -151,6 +155,7 @@ def read_split(
     from analytics.problems import policy
     from analytics.record_table import RecordQuery, read_records
 
+    spare_from_garbage_collection()
     if not isinstance(partition, Split):
         return iter(())
     query = RecordQuery(
@@ -161,3 +166,10 @@ def read_split(
         bytes_per_batch=options.bytes_per_arrow_batch,
     )
     return read_records(partition.pieces, query, policy(options.skips_damage))
+
+
+@cache
+def spare_from_garbage_collection() -> None:
+    """Leave all that a task has loaded out of collections of garbage, once per process. Spark's
+    Python workers run a full one after every task, and to look at Numba alone takes 50 ms."""
+    gc.freeze()
