@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from analytics.errors import AnalysisError
 
@@ -28,7 +28,6 @@ COLUMNS: Final = {
 
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 
-_BYTES_PER_TASK: Final = 32 * 1024 * 1024
 _ROWS_PER_ARROW_BATCH: Final = 16 * 1024
 _BYTES_PER_ARROW_BATCH: Final = 2 * 1024 * 1024
 _DURATION: Final = re.compile(r"\s*(\d+)\s*(ms|s|m|min|h|d)?\s*")
@@ -36,6 +35,17 @@ _DURATION_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_60
 _DURATION_MS["d"] = 24 * _DURATION_MS["h"]
 
 TopicPartition = tuple[str, int]
+
+
+class TaskBytes(NamedTuple):
+    """How much of the files one task reads. A task costs Spark some 50 ms, which is worth the
+    time of many megabytes; with more to read than the cores' shares, tasks are still bounded."""
+
+    least: int
+    most: int
+
+
+RECORD_TASKS: Final = TaskBytes(64 << 20, 256 << 20)
 
 
 class OptionError(AnalysisError):
@@ -93,7 +103,7 @@ class SourceOptions:
     narrows_by_filters: bool
     rows_per_arrow_batch: int
     bytes_per_arrow_batch: int
-    bytes_per_task: int
+    task_bytes: TaskBytes
     min_tasks: int
     max_offsets_per_trigger: int | None
     min_offsets_per_trigger: int | None
@@ -101,10 +111,11 @@ class SourceOptions:
 
 
 def parse_options(
-    options: Mapping[str, str], *, is_streaming: bool = False, bytes_per_task: int = _BYTES_PER_TASK
+    options: Mapping[str, str], *, is_streaming: bool = False, task_bytes: TaskBytes = RECORD_TASKS
 ) -> SourceOptions:
     """Raises OptionError for what an option cannot mean."""
     given = _Given(options)
+    bytes_per_task = given.number("maxBytesPerTask")
     isolation = given.text("isolationLevel") or given.text("kafka.isolation.level")
     return SourceOptions(
         directories=given.directories(),
@@ -119,7 +130,7 @@ def parse_options(
         narrows_by_filters=given.flag("pushDownPredicate", default=False),
         rows_per_arrow_batch=given.number("maxRowsPerArrowBatch") or _ROWS_PER_ARROW_BATCH,
         bytes_per_arrow_batch=given.number("maxBytesPerArrowBatch") or _BYTES_PER_ARROW_BATCH,
-        bytes_per_task=given.number("maxBytesPerTask") or bytes_per_task,
+        task_bytes=TaskBytes(bytes_per_task, bytes_per_task) if bytes_per_task else task_bytes,
         min_tasks=given.number("minPartitions") or 1,
         max_offsets_per_trigger=given.number("maxOffsetsPerTrigger"),
         min_offsets_per_trigger=given.number("minOffsetsPerTrigger"),

@@ -69,7 +69,7 @@ class TableReader(DataSourceReader):
         first_timestamp, _ = self.narrowing.timestamps
         return plan_splits(
             [self._narrowed(one) for one in self.ranges() if self._allows(one)],
-            self.options.bytes_per_task,
+            self.options.task_bytes,
             self.options.min_tasks,
             first_timestamp,
         )

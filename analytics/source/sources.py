@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from analytics.source.options import COLUMNS, parse_options, record_columns
+from analytics.source.options import COLUMNS, TaskBytes, parse_options, record_columns
 from analytics.source.readers import (
     BatchReader,
     FilteringBatchReader,
@@ -29,7 +29,7 @@ BATCHES: Final = "barnabas-batches"
 PROBLEMS: Final = "barnabas-problems"
 
 # Headers are read at many times the speed of records.
-_BATCH_BYTES_PER_TASK: Final = 256 * 1024 * 1024
+_BATCH_TASKS: Final = TaskBytes(512 << 20, 1 << 30)
 
 BATCH_SCHEMA: Final = """
     topic string, partition int, base_offset bigint, last_offset bigint, record_count int,
@@ -76,7 +76,7 @@ class BatchSource(DataSource):
         return BATCH_SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        options = parse_options(self.options, bytes_per_task=_BATCH_BYTES_PER_TASK)
+        options = parse_options(self.options, task_bytes=_BATCH_TASKS)
         kind = FilteringBatchReader if takes_filters(options) else BatchReader
         return kind(options)
 

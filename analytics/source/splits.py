@@ -5,6 +5,7 @@ names, so that it keeps every core busy; small ones share a task, for a task cos
 a small file, and brokers have many small files.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
@@ -21,7 +22,11 @@ from analytics.logs.lookup import (
 )
 from analytics.logs.partitions import Segment
 from analytics.pieces import NO_FLOOR, NO_LIMIT, Piece
+from analytics.source.options import TaskBytes
 from analytics.source.ranges import LogRange
+
+# So that no core waits long for the last task of another.
+_TASKS_PER_CORE = 2
 
 
 class Split(InputPartition):
@@ -34,15 +39,25 @@ class Split(InputPartition):
 
 def plan_splits(
     ranges: Sequence[LogRange],
-    bytes_per_task: int,
+    task_bytes: TaskBytes,
     min_tasks: int = 1,
     first_timestamp: int = NO_FLOOR,
 ) -> list[Split]:
     """All that a query reads. Segments whose records are all older are left out."""
     uncut = [piece for one in ranges for piece in _pieces(one, first_timestamp)]
     total = sum(piece.size for piece in uncut)
-    size = max(1, min(bytes_per_task, -(-total // min_tasks)))
+    size = max(1, min(bytes_per_task(total, task_bytes, _cores()), -(-total // min_tasks)))
     return gather((part for piece in uncut for part in _cut(piece, size)), size)
+
+
+def bytes_per_task(total: int, bounds: TaskBytes, cores: int) -> int:
+    """The share of each core's tasks, within bounds."""
+    return min(max(total // (cores * _TASKS_PER_CORE), bounds.least), bounds.most)
+
+
+def _cores() -> int:
+    """Of the machine that plans, which is all of them for a local master."""
+    return os.cpu_count() or 1
 
 
 def _pieces(one: LogRange, first_timestamp: int) -> Iterator[Piece]:

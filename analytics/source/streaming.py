@@ -88,7 +88,7 @@ class LogStreamReader(DataSourceStreamReader):
         ]
         return plan_splits(
             [one for one in ranges if one.first_offset < one.end_offset],
-            self.options.bytes_per_task,
+            self.options.task_bytes,
             self.options.min_tasks,
         )
 
