@@ -12,6 +12,7 @@ from aiokafka.coordinator.assignors.sticky.sticky_assignor import (
 )
 from aiokafka.errors import CommitFailedError as AioCommitFailed
 from aiokafka.errors import IllegalStateError
+from aiokafka.errors import KafkaError as AioKafkaError
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ConfluentPartition
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
@@ -36,6 +37,16 @@ REBALANCE_ERRORS = {
     KafkaError.UNKNOWN_MEMBER_ID,
     KafkaError._ASSIGNMENT_LOST,
     KafkaError._STATE,
+}
+# The coordinator is away; whether it got the commit shows when it is back.
+COORDINATOR_ERRORS = {
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TIMED_OUT,
+    KafkaError._TRANSPORT,
+    KafkaError._WAIT_COORD,
 }
 
 
@@ -63,7 +74,7 @@ def confluent(task: Task) -> None:
         try:
             consumer.commit(offsets=wanted, asynchronous=False)
         except KafkaException as error:
-            if error.args[0].code() not in REBALANCE_ERRORS:
+            if error.args[0].code() not in REBALANCE_ERRORS | COORDINATOR_ERRORS:
                 raise
         else:
             work.committed(ranges)
@@ -201,6 +212,10 @@ async def _aiokafka(task: Task) -> None:
                 try:
                     await consumer.commit(wanted)
                 except (AioCommitFailed, IllegalStateError):
+                    continue
+                except AioKafkaError as error:
+                    if not error.retriable:
+                        raise
                     continue
                 work.committed(ranges)
     finally:

@@ -64,6 +64,13 @@ def test_acknowledged_ranges_that_are_apart_overlap_or_are_not_written_are_notic
         check_acknowledged(acknowledged, COMMITS)
 
 
+def test_range_whose_answer_was_lost_must_be_in_the_log() -> None:
+    check_acknowledged([(0, 10), (20, 40)], COMMITS, answers_may_be_lost=True)
+    for acknowledged in ([(0, 10), (15, 40)], [(0, 20), (10, 40)]):
+        with pytest.raises(AssertionError, match="follows"):
+            check_acknowledged(acknowledged, COMMITS, answers_may_be_lost=True)
+
+
 def test_records_out_of_order_or_of_partitions_that_were_taken_away_are_noticed() -> None:
     work = Work(Ledger(), threading.Event())
     work.assigned([0])
