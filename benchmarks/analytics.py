@@ -4,7 +4,7 @@ One broker (Apache Kafka 3.9.1) holds the topics; its log directory is read by `
 `barnabas-batches` while Spark's Kafka source reads the same topics from it, in the same run. Prints
 rows/s and MB/s of the second run of each query, and ratios. Then: the last hundredth of a 5 GB
 topic against all of it, and the memory of one task over a small and a large segment.
-Run: python -m benchmarks.analytics [--scale F] [--only compare|tail|memory]
+Run: python -m benchmarks.analytics [--scale F] [--only compare|tail|memory] [--master M]
 """
 
 import argparse
@@ -28,10 +28,10 @@ MASTERS: Final = ("local[1]", "local[2]")
 TIMEOUT_SECONDS: Final = 600.0
 LARGE_TOPIC_BYTES: Final = 5_000_000_000
 TOPICS: Final = (
-    Topic("small-none", 100, "none", 2_000_000),
-    Topic("small-zstd", 100, "zstd", 2_000_000),
-    Topic("large-none", 1000, "none", 500_000),
-    Topic("large-zstd", 1000, "zstd", 500_000),
+    Topic("small-none", 100, "none", 4_000_000),
+    Topic("small-zstd", 100, "zstd", 4_000_000),
+    Topic("large-none", 1000, "none", 2_500_000),
+    Topic("large-zstd", 1000, "zstd", 2_500_000),
 )
 
 
@@ -46,11 +46,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="of the number of records")
     parser.add_argument("--only", choices=("compare", "tail", "memory"))
+    parser.add_argument("--master", choices=MASTERS, help="compare on this one alone")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as directory:
         os.environ["JAVA_HOME"] = str(spark_java_home(find_java(), Path(directory) / "java"))
         if arguments.only in (None, "compare"):
-            compare(Path(directory), arguments.scale)
+            masters = (arguments.master,) if arguments.master else MASTERS
+            compare(Path(directory), arguments.scale, masters)
         if arguments.only in (None, "tail", "memory"):
             total = int(LARGE_TOPIC_BYTES * arguments.scale)
             data = Path(directory) / "large"
@@ -61,14 +63,14 @@ def main() -> None:
                 memory(data)
 
 
-def compare(directory: Path, scale: float) -> None:
+def compare(directory: Path, scale: float, masters: Sequence[str]) -> None:
     """Each topic through each source on each master."""
     topics = [topic.scaled(scale) for topic in TOPICS]
     kafka = apache_kafka("3.9.1")
     with kafka.cluster(directory / "kafka", {"num.partitions": "2"}) as broker:
         for topic in topics:
             produce(broker.bootstrap, topic)
-        for master in MASTERS:
+        for master in masters:
             theirs = run_queries(
                 master,
                 [kafka_query(topic, broker.bootstrap) for topic in topics],

@@ -32,7 +32,8 @@ from storage.records.legacy import (
 )
 
 _SCRATCH_BYTES: Final = 4 << 20
-_LIKELY_EXPANSION: Final = 16
+_LIKELY_EXPANSION: Final = 4
+_LARGEST_LIKELY_EXPANSION: Final = 16
 
 _zstd: Final = zstandard.ZstdDecompressor()
 
@@ -76,6 +77,7 @@ class Scratch:
     def __init__(self) -> None:
         self.data = np.empty(_SCRATCH_BYTES, np.uint8)
         self._filled = 0
+        self._expansion = _LIKELY_EXPANSION
 
     @property
     def is_full(self) -> bool:
@@ -101,7 +103,7 @@ class Scratch:
 
     def _append(self, codec: Codec, section: memoryview, magic: int) -> None:
         expanded = (
-            _expand_zstd(section)
+            self._expand_zstd(section)
             if codec is Codec.ZSTD and magic == MAGIC_2
             else decompress(codec, section, magic)
         )
@@ -110,6 +112,20 @@ class Scratch:
         self.data[self._filled : end] = np.frombuffer(expanded, np.uint8)
         self._filled = end
 
+    def _expand_zstd(self, section: memoryview) -> bytes:
+        """In one step where that is safe: twice as fast as the small steps of `decompress`, which
+        cannot be surprised by what a frame expands to. Many producers do not declare that size;
+        room for what batches needed so far costs less than room for any."""
+        if zstandard.FRAME_HEADER in bytes(section[len(zstandard.FRAME_HEADER) :]):
+            return decompress(Codec.ZSTD, section)  # one step stops, silently, after one frame
+        for expansion in (self._expansion, _LARGEST_LIKELY_EXPANSION):
+            expanded = _expand_in_one_step(section, expansion * len(section))
+            if expanded is not None:
+                needed = max(self._expansion, len(expanded) // len(section) + 1)
+                self._expansion = min(needed, _LARGEST_LIKELY_EXPANSION)
+                return expanded
+        return decompress(Codec.ZSTD, section)
+
     def _reserve(self, size: int) -> None:
         if size > len(self.data):
             larger = np.empty(size, np.uint8)
@@ -117,20 +133,18 @@ class Scratch:
             self.data = larger
 
 
-def _expand_zstd(section: memoryview) -> bytes:
-    """In one step where that is safe: twice as fast as the small steps of `decompress`, which
-    cannot be surprised by what a frame expands to."""
-    likely_size = _LIKELY_EXPANSION * len(section)
+def _expand_in_one_step(section: memoryview, likely_size: int) -> bytes | None:
+    """None for an unlikely size, or damage."""
     try:
         declared_size = zstandard.frame_content_size(section)
-        if max(declared_size, likely_size) <= expansion_limit(len(section)):
-            expanded: bytes = _zstd.decompress(
-                section, max_output_size=likely_size, allow_extra_data=False
-            )
-            return expanded
+        if max(declared_size, likely_size) > expansion_limit(len(section)):
+            return None
+        expanded: bytes = _zstd.decompress(
+            section, max_output_size=likely_size, allow_extra_data=False
+        )
     except zstandard.ZstdError:
-        pass  # several frames, or an unlikely size, or damage
-    return decompress(Codec.ZSTD, section)
+        return None
+    return expanded
 
 
 def _wrapped(message: memoryview, magic: int) -> memoryview:

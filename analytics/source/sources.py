@@ -29,7 +29,7 @@ BATCHES: Final = "barnabas-batches"
 PROBLEMS: Final = "barnabas-problems"
 
 # Headers are read at many times the speed of records.
-_BATCH_TASKS: Final = TaskBytes(512 << 20, 1 << 30)
+_HEADER_TASKS: Final = TaskBytes(1 << 30, 4 << 30)
 
 BATCH_SCHEMA: Final = """
     topic string, partition int, base_offset bigint, last_offset bigint, record_count int,
@@ -76,7 +76,9 @@ class BatchSource(DataSource):
         return BATCH_SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        options = parse_options(self.options, task_bytes=_BATCH_TASKS)
+        options = parse_options(self.options, task_bytes=_HEADER_TASKS)
+        if options.checks_crc:
+            options = parse_options(self.options)
         kind = FilteringBatchReader if takes_filters(options) else BatchReader
         return kind(options)
 
