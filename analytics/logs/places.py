@@ -10,8 +10,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
+from analytics.logs import hdfs
+
 _SCHEME = "://"
 NO_IDENTITY = 0
+_LOOKS = 10
 
 
 class Entry(NamedTuple):
@@ -64,10 +67,9 @@ def split(location: str) -> tuple[str, str]:
 
 
 def list_folder(location: str) -> list[Entry]:
-    """What is in a folder. What vanishes meanwhile was never there. Raises OSError."""
+    """What is in a folder; what is renamed meanwhile may be missing. Raises OSError."""
     if is_local(location):
-        with os.scandir(location) as entries:
-            return list(_local_entries(entries))
+        return _list_local_folder(location)
     from pyarrow.fs import FileSelector, FileType
 
     file_system, path = _file_system(location)
@@ -84,14 +86,26 @@ def list_folder(location: str) -> list[Entry]:
     ]
 
 
-def _local_entries(entries: Iterator[os.DirEntry[str]]) -> Iterator[Entry]:
-    for entry in entries:
+def _list_local_folder(location: str) -> list[Entry]:
+    """Where something vanishes on the way, it may have another name by now: once more."""
+    for _ in range(_LOOKS):
+        with os.scandir(location) as scanned:
+            names = list(scanned)
+        entries = list(_local_entries(names))
+        if len(entries) == len(names):
+            break
+    return entries
+
+
+def _local_entries(names: list[os.DirEntry[str]]) -> Iterator[Entry]:
+    for entry in names:
         try:
             is_directory = entry.is_dir()
-            size = 0 if is_directory else entry.stat().st_size
+            status = entry.stat()
         except FileNotFoundError:
             continue
-        yield Entry(entry.name, entry.path, is_directory, size, entry.inode())
+        size = 0 if is_directory else status.st_size
+        yield Entry(entry.name, entry.path, is_directory, size, status.st_ino)
 
 
 def is_folder(location: str) -> bool | None:
@@ -181,6 +195,8 @@ def _file_system(location: str) -> tuple[Any, str]:
 
 @lru_cache(maxsize=32)
 def _connected(root: str) -> tuple[Any, str]:
+    if root.startswith(tuple(f"{scheme}{_SCHEME}" for scheme in hdfs.SCHEMES)):
+        return hdfs.connect(root)
     from pyarrow.fs import FileSystem
 
     found: tuple[Any, str] = FileSystem.from_uri(root)

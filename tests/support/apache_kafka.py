@@ -11,11 +11,9 @@ to skip a test; `require_apache_kafka` does that.
         producer = Producer({"bootstrap.servers": cluster.bootstrap})
 """
 
-import fcntl
 import functools
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -32,6 +30,7 @@ import pytest
 
 from broker.java import JavaNotFoundError, find_java
 from controller import child_guard
+from tests.support.maven import JarsUnavailable, fetched_jars
 
 SCALA_VERSION: Final = "2.13"
 # What a binding of slf4j needs beside Kafka's own dependencies, by release.
@@ -87,7 +86,6 @@ _BROKER_SETTINGS: Final = {
     "transaction.state.log.replication.factor": "1",
 }
 
-_FETCH_TIMEOUT_SECONDS: Final = 600.0
 _START_TIMEOUT_SECONDS: Final = 90.0
 _STOP_TIMEOUT_SECONDS: Final = 30.0
 _TOOL_TIMEOUT_SECONDS: Final = 120.0
@@ -378,73 +376,20 @@ def apache_kafka(version: str) -> ApacheKafka:
         java = find_java().java
     except JavaNotFoundError as error:
         raise KafkaUnavailable(f"Apache Kafka needs Java: {error}") from None
-    return ApacheKafka(version, java, _fetched_libraries(version))
+    return ApacheKafka(version, java, _libraries(version))
 
 
-def cache_directory() -> Path:
-    """$XDG_CACHE_HOME/barnabas, or .cache in the project, which git ignores."""
-    configured = os.environ.get("XDG_CACHE_HOME")
-    if configured:
-        return Path(configured) / "barnabas"
-    return Path(__file__).resolve().parents[2] / ".cache"
-
-
-def _fetched_libraries(version: str) -> Path:
-    """The folder with a release's jars; whole or not there, whoever else fetches at the time."""
-    cache = cache_directory() / "apache-kafka"
-    libraries = cache / version
-    if libraries.is_dir():
-        return libraries
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / f"{version}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not libraries.is_dir():
-            with tempfile.TemporaryDirectory(dir=cache) as workplace:
-                _fetch_with_maven(version, Path(workplace))
-                os.rename(Path(workplace) / "libraries", libraries)
-    return libraries
-
-
-def _fetch_with_maven(version: str, workplace: Path) -> None:
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise KafkaUnavailable(f"Maven (mvn) is missing, which fetches Apache Kafka {version}")
-    (workplace / "pom.xml").write_text(_pom(version))
-    command = [maven, "-B", "-q", "dependency:copy-dependencies"]
-    command += ["-DincludeScope=runtime", f"-DoutputDirectory={workplace / 'libraries'}"]
-    try:
-        subprocess.run(
-            command,
-            cwd=workplace,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_FETCH_TIMEOUT_SECONDS,
-            check=True,
-        )
-    except subprocess.TimeoutExpired:
-        raise KafkaUnavailable(f"Maven did not fetch Apache Kafka {version} in time") from None
-    except subprocess.CalledProcessError as error:
-        reason = next(iter((error.stdout + error.stderr).splitlines()), "no reason given")
-        raise KafkaUnavailable(f"Maven cannot fetch Apache Kafka {version}: {reason}") from None
-
-
-def _pom(version: str) -> str:
+def _libraries(version: str) -> Path:
+    """The folder with a release's jars."""
     artifacts = (
         f"org.apache.kafka:kafka_{SCALA_VERSION}:{version}",
         f"org.apache.kafka:kafka-tools:{version}",
         *_LOGGING_JARS[version],
     )
-    dependencies = "".join(
-        "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>"
-        "</dependency>".format(*artifact.split(":"))
-        for artifact in artifacts
-    )
-    return (
-        "<project><modelVersion>4.0.0</modelVersion><groupId>barnabas</groupId>"
-        f"<artifactId>apache-kafka</artifactId><version>{version}</version>"
-        f"<packaging>pom</packaging><dependencies>{dependencies}</dependencies></project>"
-    )
+    try:
+        return fetched_jars("apache-kafka", version, artifacts)
+    except JarsUnavailable as error:
+        raise KafkaUnavailable(str(error)) from None
 
 
 def write_log4j(directory: Path, *, level: str, target: str) -> Path:

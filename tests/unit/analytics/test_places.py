@@ -31,6 +31,16 @@ def test_logs_in_an_object_store_are_read_in_splits_and_by_index(tmp_path: Path)
             offsets(places.join(bucket, "nope"))
 
 
+def test_a_folder_that_a_store_does_not_list_is_an_error_and_not_empty(tmp_path: Path) -> None:
+    write_log(tmp_path / "first", 10).close()
+    write_log(tmp_path / "second", 10).close()
+    with (
+        object_store(tmp_path, closed="second") as bucket,
+        pytest.raises(AnalysisError, match=r"second.*: cannot be read: .*ACCESS_DENIED"),
+    ):
+        offsets(bucket)
+
+
 def test_transactions_in_an_object_store_are_those_that_a_consumer_saw() -> None:
     (log,) = (log for log in fixture_logs() if str(log) == "3.9.1:transactional-0")
     with object_store(data_directory("3.9.1")) as bucket:
