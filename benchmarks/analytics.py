@@ -2,12 +2,14 @@
 
 One broker (Apache Kafka 3.9.1) holds the topics; its log directory is read by `barnabas` and
 `barnabas-batches` while Spark's Kafka source reads the same topics from it, in the same run. Prints
-rows/s and MB/s of the second run of each query, and ratios. Then: the last hundredth of a 5 GB
+rows/s and MB/s of the second run of each query, and ratios. The topics are so large that a query
+takes seconds: Spark's planning alone is a quarter of one. Then: the last hundredth of a 5 GB
 topic against all of it, and the memory of one task over a small and a large segment.
 Run: python -m benchmarks.analytics [--scale F] [--only compare|tail|memory] [--master M]
 """
 
 import argparse
+import dataclasses
 import json
 import os
 import subprocess
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.analytics_topics import Topic, produce, write_large_topic
+from benchmarks.serve_servers import KAFKA_DEFAULTS, KAFKA_HEAP, KAFKA_PERFORMANCE_OPTIONS
 from benchmarks.spark_kafka_source import connector_jars, python_with_connector
 from broker.java import find_java, spark_java_home
 from tests.support.apache_kafka import apache_kafka
@@ -28,8 +31,8 @@ MASTERS: Final = ("local[1]", "local[2]")
 TIMEOUT_SECONDS: Final = 600.0
 LARGE_TOPIC_BYTES: Final = 5_000_000_000
 TOPICS: Final = (
-    Topic("small-none", 100, "none", 4_000_000),
-    Topic("small-zstd", 100, "zstd", 4_000_000),
+    Topic("small-none", 100, "none", 8_000_000),
+    Topic("small-zstd", 100, "zstd", 8_000_000),
     Topic("large-none", 1000, "none", 2_500_000),
     Topic("large-zstd", 1000, "zstd", 2_500_000),
 )
@@ -66,8 +69,10 @@ def main() -> None:
 def compare(directory: Path, scale: float, masters: Sequence[str]) -> None:
     """Each topic through each source on each master."""
     topics = [topic.scaled(scale) for topic in TOPICS]
-    kafka = apache_kafka("3.9.1")
-    with kafka.cluster(directory / "kafka", {"num.partitions": "2"}) as broker:
+    kafka = dataclasses.replace(
+        apache_kafka("3.9.1"), jvm_options=(*KAFKA_HEAP, *KAFKA_PERFORMANCE_OPTIONS)
+    )
+    with kafka.cluster(directory / "kafka", {**KAFKA_DEFAULTS, "num.partitions": "2"}) as broker:
         for topic in topics:
             produce(broker.bootstrap, topic)
         for master in masters:

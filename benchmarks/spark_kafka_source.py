@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from tests.support.apache_kafka import cache_directory
+from tests.support.maven import cache_directory
 from tests.support.spark_places import python_with
 
 SPARK_VERSION: Final = "4.0.0"
