@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from analytics.decoding.header_kernel import Header
-from analytics.decoding.sections import is_intact
-from analytics.decoding.windows import BatchWindows, HeaderWindows, Window
+from analytics.decoding.sections import intact_batches
+from analytics.decoding.windows import BatchWindows, HeaderWindows
 from analytics.logs.partitions import Segment
 from analytics.pieces import NO_LIMIT, OpenPiece, Piece, open_piece
 from analytics.problems import Kind, Report, problem_in, report_end
@@ -87,7 +87,7 @@ def _read(
     kind = BatchWindows if check_crc else HeaderWindows
     windows = kind(opened.file, piece.start, piece.end)
     for window in windows:
-        crc_ok = _crc_states(window) if check_crc else None
+        crc_ok = intact_batches(window.headers, window) if check_crc else None
         headers = _with_opened_wrappers(window.headers, opened, report)
         is_chosen = headers[:, Header.LAST_OFFSET] >= piece.first_offset
         is_chosen &= headers[:, Header.BASE_OFFSET] < piece.end_offset
@@ -100,15 +100,6 @@ def _read(
             yield _to_arrow(piece.segment, headers, crc_ok)
     if not windows.is_complete:
         report_end(windows, piece, report)
-
-
-def _crc_states(window: Window) -> Any:
-    bytes_of = memoryview(window.data)
-    states = np.empty(len(window.headers), bool)
-    for row, header in enumerate(window.headers):
-        start = int(header[Header.POSITION]) - window.file_position
-        states[row] = is_intact(header, bytes_of[start : start + int(header[Header.SIZE])])
-    return states
 
 
 def _with_opened_wrappers(headers: Any, opened: OpenPiece, report: Report) -> Any:

@@ -6,9 +6,9 @@ behind a progress bar, write tables and report, print what matters.
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,25 +18,26 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from analytics.answers import Rows, answers
 from analytics.errors import AnalysisError
 from analytics.logs import places
 from analytics.logs.partitions import PartitionLog, find_all
 from analytics.report import InventoryRow, print_inventory, unread_tails, with_empty_partitions
 from analytics.session import spark_session
+from analytics.staging import replace_file, staged_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from analytics.suite import Analysis, Tables
+    from analytics.suite import Analysis
+    from analytics.tables import Tables
 
 # Without a report or tables to fill, only what fits a terminal is asked.
 _FOR_A_TERMINAL: Final = ("partitions", "faults")
-_ANALYSES_AT_ONCE: Final = 4
-_MOST_ROWS_OF_A_REPORT: Final = 50_000
+# Up to here one core does the work as fast as many.
+_SMALL_BYTES: Final = 16 << 20
 _FAULTS_FOUND: Final = 1
 _MOST_FAULTS_PRINTED: Final = 20
-
-Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -56,34 +57,46 @@ def analyze(request: Request, java_home: Path) -> int:
     """Answer, print and write; the exit status, 1 if the audit found something wrong.
 
     Raises AnalysisError. Spark's own words go to the log file that was asked for; without one
-    they are kept only if Spark fails.
+    they are kept only if Spark fails. Tables and report appear under their names once they are
+    whole, and not at all if something fails.
     """
-    chosen = _chosen_analyses(request)
-    partitions = _chosen_partitions(request)
-    _check_targets(request)
-    log_file = request.spark_log.absolute() if request.spark_log else _temporary_log()
+    with _disk_failures_told():
+        chosen = _chosen_analyses(request)
+        # HDFS is read through Java, also before Spark starts.
+        os.environ["JAVA_HOME"] = str(java_home)
+        partitions = _chosen_partitions(request)
+        _check_targets(request)
+        results = _results(request, java_home, chosen, partitions)
+    if request.report is not None:
+        _write_report(request.report, results, request.directories)
+    _tell(request, results, partitions)
+    return _FAULTS_FOUND if results.get("faults") else 0
+
+
+def _results(
+    request: Request,
+    java_home: Path,
+    chosen: list["Analysis"],
+    partitions: list[PartitionLog],
+) -> dict[str, Rows]:
+    """The answers of Spark, which is started for them; the tables are written."""
+    results: dict[str, Rows] = {}
     with (
         _progress() as progress,
-        tempfile.TemporaryDirectory(prefix="barnabas-spark-") as scratch,
+        _spark_log(request) as log_file,
+        tempfile.TemporaryDirectory(
+            prefix="barnabas-spark-", ignore_cleanup_errors=True
+        ) as scratch,
+        staged_folder(request.out) as folder,
     ):
         task = progress.add_task("Starting Spark", total=None)
         with spark_session(java_home, request.master, log_file, Path(scratch)) as spark:
-            progress.update(task, total=len(chosen))
-            progress.update(task, description="Reading the logs")
-            tables = _tables(spark, request, partitions)
-            results: dict[str, Rows] = {}
-            # Several at once: most of a small answer's time is Spark's planning, on one core.
-            with ThreadPoolExecutor(_ANALYSES_AT_ONCE) as pool:
-                answers = pool.map(lambda one: (one, _run(one, tables, request.out)), chosen)
-                for one, rows in answers:
-                    results[one.name] = rows
-                    progress.update(task, advance=1, description=one.title)
-    if request.spark_log is None:
-        log_file.unlink(missing_ok=True)
-    if request.report is not None:
-        _write_report(request.report, results, request.directories)
-    _print(request, results, partitions)
-    return _FAULTS_FOUND if results.get("faults") else 0
+            progress.update(task, total=len(chosen), description="Reading the logs")
+            tables = _tables(spark, request, partitions, len(chosen))
+            for one, rows in answers(chosen, tables, folder):
+                results[one.name] = rows
+                progress.update(task, advance=1, description=one.title)
+    return results
 
 
 def _chosen_analyses(request: Request) -> list["Analysis"]:
@@ -100,6 +113,9 @@ def _chosen_analyses(request: Request) -> list["Analysis"]:
 
 
 def _chosen_partitions(request: Request) -> list[PartitionLog]:
+    for directory in request.directories:
+        if os.path.isdir(directory) and not os.access(directory, os.R_OK | os.X_OK):
+            raise AnalysisError(f"{directory}: cannot be read: Permission denied")
     found = find_all(request.directories)
     if not request.topics:
         return found
@@ -111,32 +127,58 @@ def _chosen_partitions(request: Request) -> list[PartitionLog]:
 
 def _check_targets(request: Request) -> None:
     """Refuse what could not be written before anything takes time."""
-    if request.out is not None and request.out.exists() and any(_entries(request.out)):
-        raise AnalysisError(f"--out: {request.out}: is there already and not an empty directory")
-    if request.report is not None and not request.report.absolute().parent.is_dir():
-        raise AnalysisError(f"--report: {request.report}: there is no such directory")
+    if request.out is not None:
+        if request.out.exists() and any(_entries(request.out)):
+            raise AnalysisError(
+                f"--out: {request.out}: is there already and not an empty directory"
+            )
+        _check_writable("--out", request.out, _nearest_folder(request.out))
+    for option, file in (("--report", request.report), ("--spark-log", request.spark_log)):
+        if file is None:
+            continue
+        if not file.absolute().parent.is_dir():
+            raise AnalysisError(f"{option}: {file}: there is no such directory")
+        if file.is_dir():
+            raise AnalysisError(f"{option}: {file}: is a directory; name a file")
+        _check_writable(option, file, file.absolute().parent)
+
+
+def _check_writable(option: str, target: Path, folder: Path) -> None:
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise AnalysisError(f"{option}: {target}: nothing can be written to {folder}")
+
+
+def _nearest_folder(path: Path) -> Path:
+    """The folder in which a path would be made: its parent, or the first above that is there."""
+    return next(folder for folder in path.absolute().parents if folder.exists())
 
 
 def _entries(directory: Path) -> Iterator[object]:
     return directory.iterdir() if directory.is_dir() else iter([directory])
 
 
-def _tables(spark: "SparkSession", request: Request, partitions: list[PartitionLog]) -> "Tables":
+def _tables(
+    spark: "SparkSession", request: Request, partitions: list[PartitionLog], analyses: int
+) -> "Tables":
     from analytics.source.sources import BATCHES, RECORDS, register
-    from analytics.suite import Tables
+    from analytics.tables import Tables
 
     register(spark)
+    is_small = sum(log.size for log in partitions) <= _SMALL_BYTES
 
     def load(name: str, **options: str) -> "DataFrame":
         reader = spark.read.format(name).option("onDamage", "skip").options(**options)
         if request.topics:
             reader = reader.option("subscribe", ",".join(request.topics))
-        return reader.load([places.absolute(directory) for directory in request.directories])
+        table = reader.load([places.absolute(directory) for directory in request.directories])
+        # What lies in one piece is never shuffled, which would take most of the time.
+        return table.coalesce(1) if is_small else table
 
+    batches = load(BATCHES)
     return Tables(
         spark=spark,
         partitions=partitions,
-        batches=load(BATCHES),
+        batches=batches if analyses <= len(_FOR_A_TERMINAL) else batches.persist(),
         records=load(RECORDS, isolationLevel="read_committed"),
         free_bytes=_free_bytes({log.log_dir for log in partitions}),
     )
@@ -152,32 +194,43 @@ def _free_bytes(log_dirs: set[str]) -> dict[str, int]:
     return free
 
 
-def _run(one: "Analysis", tables: "Tables", out: Path | None) -> Rows:
-    answer = one.build(tables)
-    if out is not None:
-        target = str(out.absolute() / one.name)
-        answer.write.parquet(target)
-        answer = tables.spark.read.parquet(target)
-    rows = answer.orderBy(*one.order).limit(_MOST_ROWS_OF_A_REPORT).collect()
-    return [row.asDict() for row in rows]
-
-
 def _write_report(file: Path, results: dict[str, Rows], directories: Sequence[str]) -> None:
     from analytics.html.page import page
 
     text = page(results, directories, datetime.now(UTC))
-    temporary = file.with_name(f"{file.name}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, file)
+        replace_file(file, text)
     except OSError as error:
         raise AnalysisError(f"--report: {file}: {error.strerror}") from error
 
 
-def _print(request: Request, results: dict[str, Rows], partitions: list[PartitionLog]) -> None:
+class _Output(Console):
+    """Standard output; Rich would end the process where nobody reads it any more."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+def _tell(request: Request, results: dict[str, Rows], partitions: list[PartitionLog]) -> None:
+    try:
+        _print(request, results, partitions, _Output())
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough
+        _discard_output()
+    except OSError as error:
+        _discard_output()
+        raise AnalysisError(f"standard output: {error.strerror}") from error
+
+
+def _discard_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _print(
+    request: Request, results: dict[str, Rows], partitions: list[PartitionLog], console: Console
+) -> None:
     from analytics.html.summary import Level, summary
 
-    console = Console()
     if "partitions" in results:
         rows = with_empty_partitions(map(_inventory_row, results["partitions"]), partitions)
         notes = [] if "faults" in results else unread_tails(rows, partitions)
@@ -224,7 +277,31 @@ def _progress() -> Iterator[Progress]:
         yield one
 
 
-def _temporary_log() -> Path:
+@contextmanager
+def _spark_log(request: Request) -> Iterator[Path]:
+    """The file that was asked for; without one, a file that is kept only if Spark fails."""
+    if request.spark_log is not None:
+        yield request.spark_log.absolute()
+        return
     descriptor, name = tempfile.mkstemp(prefix="barnabas-spark-", suffix=".log")
     os.close(descriptor)
-    return Path(name)
+    try:
+        yield Path(name)
+    except AnalysisError as error:
+        if name not in str(error):
+            os.unlink(name)
+        raise
+    except BaseException:
+        os.unlink(name)
+        raise
+    os.unlink(name)
+
+
+@contextmanager
+def _disk_failures_told() -> Iterator[None]:
+    """What cannot be written for Spark is told as what cannot be written for a user."""
+    try:
+        yield
+    except OSError as error:
+        place = error.filename or "temporary files"
+        raise AnalysisError(f"{place}: {error.strerror or error}") from error

@@ -3,3 +3,7 @@
 
 class AnalysisError(Exception):
     """An analysis cannot run. The text is one line, shown as it is, without a traceback."""
+
+
+class NoLogsError(AnalysisError):
+    """A place can be read, and no logs are there, or not yet."""

@@ -18,7 +18,7 @@ class Kind(StrEnum):
     """What a problem is."""
 
     TORN_TAIL = "torn tail"  # bytes at the end of a log that are not a whole batch (yet)
-    CUT_OFF = "cut off"  # the same where another segment follows
+    CUT_OFF = "cut off"  # the same where more of the log follows
     NOT_A_BATCH = "not a batch"  # bytes in the middle that cannot begin one
     WRONG_CRC = "wrong crc"
     UNREADABLE = "unreadable records"  # the checksum is right, and still the records are not
@@ -78,12 +78,13 @@ def problem_in(
 def report_end(walk: Walk, piece: Piece, report: Report) -> None:
     """Report why a walk over a piece ended before its end."""
     rest = piece.end - walk.position
+    is_end_of_log = piece.segment.is_last and piece.end >= piece.segment.size
+    if is_end_of_log and walk.is_zero_from_here():
+        return  # the unused part of a preallocated file
     if walk.stop == Stop.NO_BATCH:
-        if piece.segment.is_last and walk.is_zero_from_here():
-            return  # the unused part of a preallocated file
         kind, detail = Kind.NOT_A_BATCH, f"{rest} bytes from here on cannot be read"
     else:
-        kind = Kind.TORN_TAIL if piece.segment.is_last else Kind.CUT_OFF
+        kind = Kind.TORN_TAIL if is_end_of_log else Kind.CUT_OFF
         detail = f"the last {rest} bytes are not a whole batch"
     report(problem_in(piece, kind, None, walk.position, rest, detail))
 

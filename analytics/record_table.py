@@ -21,7 +21,7 @@ from analytics.decoding.record_kernel import (
     Wanted,
     append_records,
 )
-from analytics.decoding.sections import Scratch, is_intact, plain_regions
+from analytics.decoding.sections import Scratch, intact_batches, plain_regions
 from analytics.decoding.windows import BatchWindows, Window
 from analytics.pieces import NO_FLOOR, NO_LIMIT, Piece, open_piece
 from analytics.problems import Kind, Report, problem_in, report_end
@@ -70,9 +70,12 @@ class _Reader:
         self._query = query
         self._report = report
         self._schema = query.schema
-        self._capacities = Capacities(query.rows_per_batch, query.bytes_per_batch)
+        self._capacities = self._caps()
         self._scratch = Scratch()
         self._block = self._new_block()
+
+    def _caps(self) -> Capacities:
+        return Capacities(self._query.rows_per_batch, self._query.bytes_per_batch)
 
     def _new_block(self) -> RecordBlock:
         return RecordBlock(self._capacities, self._query.columns)
@@ -121,14 +124,12 @@ class _Reader:
         return headers if is_chosen.all() else headers[is_chosen]
 
     def _intact(self, headers: Any, window: Window, piece: Piece) -> Any:
-        bytes_of = memoryview(window.data)
-        good = np.ones(len(headers), bool)
-        for row, header in enumerate(headers):
-            start = int(header[Header.POSITION]) - window.file_position
-            if not is_intact(header, bytes_of[start : start + int(header[Header.SIZE])]):
-                good[row] = False
-                self._report_batch(header, piece, Kind.WRONG_CRC, "the checksum does not match")
-        return headers if good.all() else headers[good]
+        good = intact_batches(headers, window)
+        if good.all():
+            return headers
+        for header in headers[~good]:
+            self._report_batch(header, piece, Kind.WRONG_CRC, "the checksum does not match")
+        return headers[good]
 
     def _opened(self, headers: Any, window: Window, piece: Piece) -> Iterator[tuple[Any, Any]]:
         """Buffers and the regions in them: batches that lie open in the window, and compressed
@@ -206,6 +207,7 @@ class _Reader:
             else block.column(name)
             for name in self._query.columns
         ]
+        self._capacities = self._caps()  # what was made larger was so for one record
         self._replace_block()
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 

@@ -3,38 +3,25 @@
 An analysis is a function from the tables to a DataFrame; its name is its Parquet table's.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from analytics.analyses import codec_trial, consumers, inventory, keys, producers, shape, times
-from analytics.analyses.facts import record_facts
+from analytics.analyses import (
+    codec_trial,
+    consumers,
+    growth,
+    inventory,
+    keys,
+    producers,
+    shape,
+    times,
+)
 from analytics.audit.audit import audit
-from analytics.logs.partitions import PartitionLog
+from analytics.tables import Tables
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-
-class Tables:
-    """What analyses are made from. What several of them use is kept once it has been read."""
-
-    def __init__(
-        self,
-        spark: "SparkSession",
-        partitions: Sequence[PartitionLog],
-        batches: "DataFrame",
-        records: "DataFrame",
-        free_bytes: Mapping[str, int],
-    ) -> None:
-        self.spark = spark
-        self.partitions = partitions
-        self.free_bytes = free_bytes
-        self.batches = batches.persist()
-        self.facts = record_facts(records).persist()
-        self.commits = consumers.commits(records).persist()
-        self.transactions = producers.transactions(self.batches).persist()
-        self.lags = consumers.lag_now(consumers.committed_offsets(self.commits), self.batches)
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)
@@ -52,15 +39,15 @@ ANALYSES: Final = (
     Analysis(
         "topics",
         "Inventory",
-        "What each topic holds, and its rates over its whole span of time",
-        lambda tables: inventory.topics(tables.batches),
+        "What each topic holds, each partition once, and how fast it grows",
+        lambda tables: inventory.topics(tables.inventory),
         ("topic",),
     ),
     Analysis(
         "partitions",
         "Inventory",
-        "What each partition holds",
-        lambda tables: inventory.partitions(tables.batches),
+        "What each replica of each partition holds, and how fast it grows",
+        lambda tables: tables.inventory,
         ("topic", "partition", "log_dir"),
     ),
     Analysis(
@@ -74,13 +61,13 @@ ANALYSES: Final = (
         "disks",
         "Inventory",
         "Growth of each log directory, and the day on which its disk is full",
-        lambda tables: inventory.disk_forecast(tables.batches, tables.free_bytes),
+        lambda tables: growth.disk_forecast(tables.replicas, tables.free_bytes, tables.disk_of),
         ("log_dir",),
     ),
     Analysis(
         "record_sizes",
         "Shape",
-        "Sizes of keys, values and records",
+        "Sizes of keys, values and records that are committed",
         lambda tables: shape.record_sizes(tables.facts),
         ("topic",),
     ),
@@ -115,7 +102,7 @@ ANALYSES: Final = (
     Analysis(
         "keys",
         "Keys",
-        "Keys of each topic; how many differ is an estimate",
+        "Keys of the committed records; how many differ is an estimate",
         lambda tables: keys.key_shape(tables.facts),
         ("topic",),
     ),
@@ -130,7 +117,7 @@ ANALYSES: Final = (
         "skew",
         "Keys",
         "The fullest partition of each topic against the mean",
-        lambda tables: keys.partition_skew(tables.facts),
+        lambda tables: keys.partition_skew(tables.facts, tables.listing),
         ("topic",),
     ),
     Analysis(
@@ -171,7 +158,7 @@ ANALYSES: Final = (
     Analysis(
         "transactions",
         "Producers and transactions",
-        "Transactions by outcome",
+        "Transactions by outcome, counted in each partition",
         lambda tables: producers.transaction_summary(tables.transactions),
         ("topic",),
     ),
@@ -199,8 +186,8 @@ ANALYSES: Final = (
     Analysis(
         "stalled",
         "Consumers",
-        "Groups that have stopped while records kept coming",
-        lambda tables: consumers.stalled_groups(tables.lags),
+        "Groups with unread records whose offsets have long stood still",
+        lambda tables: consumers.stalled_groups(tables.lags, tables.batches),
         ("group", "topic", "partition"),
     ),
     Analysis(

@@ -18,7 +18,7 @@ import numpy as np
 from analytics.decoding.header_kernel import Header
 from analytics.decoding.windows import HeaderWindows
 from analytics.logs import places
-from analytics.logs.lookup import position_before
+from analytics.logs.lookup import next_offset_of, position_before
 from analytics.logs.partitions import PartitionLog, Segment
 from storage.errors import CorruptSnapshotError
 from storage.producer_entry import NO_TRANSACTION
@@ -64,6 +64,12 @@ class TransactionView:
 
     aborted: tuple[AbortedTransaction, ...]
     last_stable_offset: int  # NO_STABLE_LIMIT if no transaction is open
+    known_until: int  # whatever was appended from here on is not known
+
+    @property
+    def readable_end(self) -> int:
+        """The offset up to which everything is known to be decided."""
+        return min(self.last_stable_offset, self.known_until)
 
     def within(self, first_offset: int, end_offset: int) -> tuple[AbortedTransaction, ...]:
         """The aborted transactions that have records in a range of offsets."""
@@ -77,7 +83,7 @@ class TransactionView:
 def transactions_of(log: PartitionLog) -> TransactionView:
     """What the files of a log tell of its transactions."""
     known_until, still_open = _latest_snapshot(log)
-    recent = _end_transactions(log, known_until, still_open)
+    recent, known_until = _end_transactions(log, known_until, still_open)
     aborted = {
         (entry.producer_id, entry.last_offset): entry
         for segment in log.segments
@@ -86,13 +92,18 @@ def transactions_of(log: PartitionLog) -> TransactionView:
     for entry in recent:
         aborted.setdefault((entry.producer_id, entry.last_offset), entry)
     ordered = sorted(aborted.values(), key=lambda entry: entry.last_offset)
-    return TransactionView(tuple(ordered), min(still_open.values(), default=NO_STABLE_LIMIT))
+    last_stable_offset = min(still_open.values(), default=NO_STABLE_LIMIT)
+    return TransactionView(tuple(ordered), last_stable_offset, known_until)
 
 
 def _latest_snapshot(log: PartitionLog) -> tuple[int, dict[int, int]]:
     """Up to which offset a snapshot knows the producers, and the first offsets of the
-    transactions that are open there."""
+    transactions that are open there. One behind the segments that were found knows of
+    transactions that were aborted in others, whose indexes are not looked at."""
+    end = next_offset_of(log.segments[-1])
     for offset in reversed(log.snapshot_offsets):
+        if offset > end:
+            continue
         try:
             entries = decode_snapshot(
                 places.read_whole(places.join(log.directory, f"{offset:020d}.{SNAPSHOT_KIND}"))
@@ -109,10 +120,11 @@ def _latest_snapshot(log: PartitionLog) -> tuple[int, dict[int, int]]:
 
 def _end_transactions(
     log: PartitionLog, known_until: int, still_open: dict[int, int]
-) -> list[AbortedTransaction]:
+) -> tuple[list[AbortedTransaction], int]:
     """Follow transactions by the headers from an offset on: `still_open` becomes what is open at
-    the end, and the result is what was aborted on the way."""
+    the end, and the result is what was aborted on the way, and the offset of that end."""
     aborted: list[AbortedTransaction] = []
+    end = known_until
     for index, segment in enumerate(log.segments):
         if index + 1 < len(log.segments) and log.segments[index + 1].base_offset <= known_until:
             continue
@@ -127,7 +139,8 @@ def _end_transactions(
             concerns &= headers[:, Header.BASE_OFFSET] >= known_until
             for header in headers[concerns]:
                 _follow(header, still_open, aborted)
-    return aborted
+            end = max(end, int(headers[-1, Header.LAST_OFFSET]) + 1)
+    return aborted, end
 
 
 def _follow(header: Any, still_open: dict[int, int], aborted: list[AbortedTransaction]) -> None:

@@ -1,11 +1,19 @@
-"""`barnabas analyze` and `barnabas spark-archive`: their arguments, and Spark's Java. All else is
-analytics'."""
+"""`barnabas analyze`, `barnabas spark` and `barnabas spark-archive`: their arguments, and Spark's
+Java. All else is analytics'."""
 
 import argparse
+import os
+import signal
+import subprocess
+import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from broker.errors import StartupError
+
+_SIGNALLED = 128
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -54,7 +62,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     from analytics.command import Request, analyze
     from analytics.errors import AnalysisError
-    from broker.java import find_java, spark_java_home
+    from analytics.interrupts import Interrupted, interruptible
 
     request = Request(
         directories=parsed.directories,
@@ -66,11 +74,55 @@ def run(parsed: argparse.Namespace) -> int:
         spark_log=parsed.spark_log,
     )
     try:
-        with tempfile.TemporaryDirectory(prefix="barnabas-java-") as launcher_home:
-            java_home = spark_java_home(find_java(), Path(launcher_home))
+        with interruptible(), _spark_java_home() as java_home:
             return analyze(request, java_home)
     except AnalysisError as error:
         raise StartupError(str(error)) from error
+    except Interrupted as interrupted:
+        print(f"Not finished: {interrupted}", file=sys.stderr)
+        return interrupted.status
+
+
+@contextmanager
+def _spark_java_home() -> Iterator[Path]:
+    from broker.java import find_java, spark_java_home
+
+    java = find_java()
+    try:
+        launcher_home = tempfile.TemporaryDirectory(prefix="barnabas-java-")
+    except OSError as error:
+        raise StartupError(f"temporary files: {error.strerror}") from error
+    with launcher_home as folder:
+        yield spark_java_home(java, Path(folder))
+
+
+def add_spark_arguments(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Run COMMAND (an interactive Python without one) where PySpark finds a Java that serves"
+        " and workers run on the same Python: a notebook, a script, spark-submit."
+    )
+    command.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER)
+    command.set_defaults(run=run_with_spark)
+
+
+def run_with_spark(parsed: argparse.Namespace) -> int:
+    command = parsed.command or [sys.executable]
+    with _spark_java_home() as java_home:
+        here = str(Path(sys.executable).parent)
+        environment = {
+            **os.environ,
+            "JAVA_HOME": str(java_home),
+            "PATH": os.pathsep.join([here, os.environ.get("PATH", "")]),
+        }
+        environment.setdefault("PYSPARK_PYTHON", sys.executable)
+        signal.signal(signal.SIGINT, lambda *_: None)  # the terminal sends it to the command too
+        try:
+            process = subprocess.Popen(command, env=environment)
+        except OSError as error:
+            raise StartupError(f"{command[0]}: cannot be run: {error.strerror}") from error
+        signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+        status = process.wait()
+    return status if status >= 0 else _SIGNALLED - status
 
 
 def add_archive_arguments(command: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from broker.analyze import add_archive_arguments
+from broker.analyze import add_archive_arguments, add_spark_arguments
 from broker.analyze import add_arguments as add_analyze_arguments
 from broker.dump_log.arguments import add_arguments as add_dump_log_arguments
 from broker.errors import StartupError
@@ -95,6 +95,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_broker(commands.add_parser("broker", help="run a broker in the foreground"))
     _add_config(commands.add_parser("config", help="show the settings and what they are now"))
     add_analyze_arguments(commands.add_parser("analyze", help="ask log directories what they hold"))
+    add_spark_arguments(
+        commands.add_parser("spark", help="run a command that uses Spark: Python, a notebook")
+    )
     add_archive_arguments(
         commands.add_parser("spark-archive", help="write the code that Spark executors need")
     )

@@ -98,6 +98,9 @@ def spark_java_home(runtime: JavaRuntime, launcher_home: Path) -> Path:
     launcher.parent.mkdir(parents=True, exist_ok=True)
     launcher.write_text(_LAUNCHER.format(module=SPARK_MODULE, java=shlex.quote(str(runtime.java))))
     launcher.chmod(0o755)
+    libraries = launcher_home / "lib"
+    if not libraries.is_symlink():
+        libraries.symlink_to(runtime.home / "lib")  # where libjvm is looked for
     return launcher_home
 
 

@@ -1,42 +1,83 @@
-"""What each partition and topic holds, how fast it grows, and when its disk will be full.
+"""What each partition and topic holds, and how fast it grows.
 
-All from the batch table: no record is opened.
+All from the batch table and the list of logs: no record is opened. Batches are those of every
+replica.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-# A disk's future is judged by its recent past: the last days of its data, not its first ones.
-RECENT_DAYS: Final = 7
+from analytics.analyses.growth import bytes_per_day, recent
+from analytics.analyses.moments import seconds_between, utc_hour
+from analytics.analyses.replicas import furthest
 
-_SECONDS_PER_DAY: Final = 86_400
 _PARTITION: Final = ("log_dir", "topic", "partition")
+LISTING_SCHEMA: Final = (
+    "log_dir string, topic string, partition int, segments bigint,"
+    " log_start_offset bigint, last_base_offset bigint"
+)
 
 
-def partitions(batches: DataFrame) -> DataFrame:
-    """One row per log directory, topic and partition, in no order.
+def partitions(batches: DataFrame, listing: DataFrame) -> DataFrame:
+    """One row per log directory, topic and partition, in no order, empty ones included.
 
-    Records are what consumers see: control batches (the markers of transactions) are none, and a
+    Records are what is stored: control batches (the markers of transactions) are none, and a
     compacted batch counts the records that are left in it. Bytes and offsets are the log's own.
+    Rates are over the whole span of a partition's time, and absent where that is no time at all;
+    growth is that of the last days of its log directory.
     """
-    return batches.groupBy(*_PARTITION).agg(
-        *_holdings(),
+    held = batches.groupBy(*_PARTITION).agg(
+        f.sum(_records()).alias("records"),
+        f.sum("bytes").alias("bytes"),
+        f.count("*").alias("batches"),
         f.min("base_offset").alias("first_offset"),
         f.max("last_offset").alias("last_offset"),
-        *_time_span(),
+        f.min(f.when(_is_data(), f.col("first_timestamp"))).alias("first_timestamp"),
+        f.max(f.when(_is_data(), f.col("last_timestamp"))).alias("last_timestamp"),
+    )
+    growth = bytes_per_day(recent(batches), *_PARTITION).withColumn("has_grown", f.lit(True))
+    grown = f.when(f.col("has_grown"), f.col("bytes_per_day")).otherwise(0.0)
+    joined = listing.join(held, list(_PARTITION), "left").join(growth, list(_PARTITION), "left")
+    return joined.select(
+        *_PARTITION,
+        *(f.coalesce(name, f.lit(0)).alias(name) for name in ("records", "bytes", "segments")),
+        f.coalesce("batches", f.lit(0)).alias("batches"),
+        "log_start_offset",
+        "first_offset",
+        "last_offset",
+        "first_timestamp",
+        "last_timestamp",
+        *_hourly_rates(),
+        grown.alias("bytes_per_day"),
     )
 
 
-def topics(batches: DataFrame) -> DataFrame:
-    """One row per topic, over all log directories."""
-    return batches.groupBy("topic").agg(
-        f.countDistinct("partition").alias("partitions"),
-        *_holdings(),
-        *_time_span(),
+def topics(partitions: DataFrame) -> DataFrame:
+    """One row per topic, from the table of partitions; of replicas the one that reaches furthest
+    counts."""
+    each = furthest(partitions)
+    replicas = partitions.groupBy("topic").agg(f.count("*").alias("replicas"))
+    summed = each.groupBy("topic").agg(
+        f.count("*").alias("partitions"),
+        *(f.sum(name).alias(name) for name in ("records", "bytes", "segments", "batches")),
+        f.min("first_timestamp").alias("first_timestamp"),
+        f.max("last_timestamp").alias("last_timestamp"),
+        f.sum("bytes_per_day").alias("bytes_per_day"),
+    )
+    return summed.join(replicas, "topic").select(
+        "topic",
+        "partitions",
+        "replicas",
+        "records",
+        "bytes",
+        "segments",
+        "batches",
+        "first_timestamp",
+        "last_timestamp",
         *_hourly_rates(),
+        "bytes_per_day",
     )
 
 
@@ -44,79 +85,22 @@ def traffic(batches: DataFrame) -> DataFrame:
     """Records and bytes per topic and hour; a batch belongs to the hour of its last record."""
     return (
         batches.where(_is_data() & f.col("last_timestamp").isNotNull())
-        .groupBy("topic", f.date_trunc("hour", "last_timestamp").alias("hour"))
+        .groupBy("topic", utc_hour(f.col("last_timestamp")).alias("hour"))
         .agg(f.sum("record_count").alias("records"), f.sum("bytes").alias("bytes"))
     )
-
-
-def disk_forecast(batches: DataFrame, free_bytes: Mapping[str, int]) -> DataFrame:
-    """For each log directory whose free bytes are known: its growth over the last days of its
-    data, and the day on which it is full if that goes on. Nothing is ever freed by retention
-    here, so a log that has reached its retention will do better than this says."""
-    in_directory = Window.partitionBy("log_dir")
-    newest = f.max("last_timestamp").over(in_directory)
-    recent = batches.where(_is_data()).withColumn("newest", newest)
-    recent = recent.where(
-        f.col("last_timestamp") >= f.col("newest") - f.expr(f"INTERVAL {RECENT_DAYS} DAYS")
-    )
-    grown = recent.groupBy("log_dir").agg(
-        f.sum("bytes").alias("recent_bytes"),
-        f.max("newest").alias("newest"),
-        _seconds_between(f.min("last_timestamp"), f.max("last_timestamp")).alias("seconds"),
-    )
-    per_day = f.col("recent_bytes") * _SECONDS_PER_DAY / f.nullif(f.col("seconds"), f.lit(0))
-    free = _looked_up(free_bytes, "log_dir")
-    days_left = f.col("free_bytes") / f.col("bytes_per_day")
-    return (
-        grown.withColumn("bytes_per_day", per_day.cast("double"))
-        .withColumn("free_bytes", free)
-        .withColumn("days_left", days_left)
-        .withColumn(
-            "full_on",
-            f.when(f.col("days_left") < 365_000, f.date_add("newest", days_left.cast("int"))),
-        )
-        .select("log_dir", "recent_bytes", "bytes_per_day", "free_bytes", "days_left", "full_on")
-    )
-
-
-def _looked_up(values: Mapping[str, int], column: str) -> Column:
-    found = f.lit(None).cast("bigint")
-    for key, value in values.items():
-        found = f.when(f.col(column) == key, f.lit(value)).otherwise(found)
-    return found.cast("bigint")
 
 
 def _is_data() -> Column:
     return ~f.col("is_control")
 
 
-def _holdings() -> list[Column]:
-    return [
-        f.coalesce(f.sum(f.when(_is_data(), f.col("record_count"))), f.lit(0)).alias("records"),
-        f.sum("bytes").alias("bytes"),
-        f.countDistinct("segment").alias("segments"),
-        f.count("*").alias("batches"),
-    ]
-
-
-def _time_span() -> list[Column]:
-    return [
-        f.min(f.when(_is_data(), f.col("first_timestamp"))).alias("first_timestamp"),
-        f.max(f.when(_is_data(), f.col("last_timestamp"))).alias("last_timestamp"),
-    ]
+def _records() -> Column:
+    return f.when(_is_data(), f.col("record_count")).otherwise(0)
 
 
 def _hourly_rates() -> list[Column]:
-    """Over the whole span of a topic's time; none where that is no time at all."""
-    first = f.min(f.when(_is_data(), f.col("first_timestamp")))
-    last = f.max(f.when(_is_data(), f.col("last_timestamp")))
-    hours = f.nullif(_seconds_between(first, last) / 3600, f.lit(0.0))
-    records = f.sum(f.when(_is_data(), f.col("record_count")))
+    hours = seconds_between(f.col("first_timestamp"), f.col("last_timestamp")) / 3600
     return [
-        (records / hours).alias("records_per_hour"),
-        (f.sum("bytes") / hours).alias("bytes_per_hour"),
+        (f.col(name) / f.nullif(hours, f.lit(0.0))).alias(f"{name}_per_hour")
+        for name in ("records", "bytes")
     ]
-
-
-def _seconds_between(first: Column, last: Column) -> Column:
-    return (f.unix_millis(last) - f.unix_millis(first)) / 1000

@@ -10,6 +10,7 @@ from analytics.analyses.facts import record_bytes
 HEAVIEST: Final = 10
 
 _SHOWN_KEY_BYTES: Final = 64
+_DISTINCT_ERROR: Final = 0.02  # the standard deviation of the estimate
 _PRINTABLE: Final = r"^[\x20-\x7E]*$"
 
 
@@ -18,7 +19,7 @@ def key_shape(facts: DataFrame) -> DataFrame:
     return facts.groupBy("topic").agg(
         f.count("*").alias("records"),
         f.avg(f.col("key").isNull().cast("int")).alias("null_key_share"),
-        f.approx_count_distinct("key").alias("distinct_keys"),
+        f.approx_count_distinct("key", _DISTINCT_ERROR).alias("distinct_keys"),
         f.sum(f.col("is_tombstone").cast("int")).alias("tombstones"),
     )
 
@@ -41,40 +42,52 @@ def heaviest_keys(facts: DataFrame, most: int = HEAVIEST) -> DataFrame:
     )
 
 
-def partition_skew(facts: DataFrame) -> DataFrame:
-    """Per topic: the fullest partition against the mean one, by records and by bytes."""
-    each = facts.groupBy("topic", "partition").agg(
+def partition_skew(facts: DataFrame, listing: DataFrame) -> DataFrame:
+    """Per topic: the fullest partition against the mean one, by records and by bytes. Empty
+    partitions, which the list of logs names, count; a topic without records has no row."""
+    counted = facts.groupBy("topic", "partition").agg(
         f.count("*").alias("records"), f.sum(record_bytes()).alias("bytes")
     )
-    return each.groupBy("topic").agg(
-        f.count("*").alias("partitions"),
-        f.max_by("partition", "records").alias("fullest_partition"),
-        f.max("records").alias("most_records"),
-        f.avg("records").alias("mean_records"),
-        (f.max("records") / f.avg("records")).alias("records_skew"),
-        (f.max("bytes") / f.nullif(f.avg("bytes"), f.lit(0.0))).alias("bytes_skew"),
+    listed = listing.select("topic", "partition").distinct()
+    each = listed.join(counted, ["topic", "partition"], "left").na.fill(0, ["records", "bytes"])
+    fullest = f.max(f.struct("records", (-f.col("partition")).alias("least")))
+    return (
+        each.groupBy("topic")
+        .agg(
+            f.count("*").alias("partitions"),
+            (-fullest["least"]).alias("fullest_partition"),
+            f.max("records").alias("most_records"),
+            f.avg("records").alias("mean_records"),
+            (f.max("records") / f.nullif(f.avg("records"), f.lit(0.0))).alias("records_skew"),
+            (f.max("bytes") / f.nullif(f.avg("bytes"), f.lit(0.0))).alias("bytes_skew"),
+        )
+        .where(f.col("most_records") > 0)
     )
 
 
 def compaction_gain(facts: DataFrame) -> DataFrame:
     """What is left of each topic if only the last record of each key stays, as compaction has
-    it. Records without a key cannot be compacted and are left out. A tombstone that is the last
-    of its key stays at first and goes later."""
+    it. Records without a key are not compacted; a topic with nothing else has no row. A tombstone
+    that is the last of its key stays at first and goes later. Shares are of all the topic's
+    bytes."""
     last = f.max_by(f.struct(record_bytes().alias("bytes"), "is_tombstone"), "offset")
-    each = (
-        facts.where(f.col("key").isNotNull())
-        .groupBy("topic", "partition", "key")
-        .agg(
-            f.count("*").alias("records"), f.sum(record_bytes()).alias("bytes"), last.alias("last")
-        )
+    each = facts.groupBy("topic", "partition", "key").agg(
+        f.count("*").alias("records"), f.sum(record_bytes()).alias("bytes"), last.alias("last")
     )
-    kept_records, kept_bytes = f.count("*"), f.sum("last.bytes")
-    return each.groupBy("topic").agg(
-        f.sum("records").alias("records"),
-        (f.sum("records") - kept_records).alias("removable_records"),
-        (f.sum("bytes") - kept_bytes).alias("removable_bytes"),
-        (1 - kept_bytes / f.nullif(f.sum("bytes"), f.lit(0))).alias("removable_share"),
-        f.sum(f.col("last.is_tombstone").cast("int")).alias("deleted_keys"),
+    has_key = f.col("key").isNotNull()
+    kept_records = f.sum(f.when(has_key, 1).otherwise(f.col("records")))
+    kept_bytes = f.sum(f.when(has_key, f.col("last.bytes")).otherwise(f.col("bytes")))
+    return (
+        each.groupBy("topic")
+        .agg(
+            f.sum("records").alias("records"),
+            (f.sum("records") - kept_records).alias("removable_records"),
+            (f.sum("bytes") - kept_bytes).alias("removable_bytes"),
+            (1 - kept_bytes / f.nullif(f.sum("bytes"), f.lit(0))).alias("removable_share"),
+            f.count_if(has_key & f.col("last.is_tombstone")).alias("deleted_keys"),
+            f.count_if(has_key).alias("keys"),
+        )
+        .where(f.col("keys") > 0)
     )
 
 

@@ -21,6 +21,7 @@ def producers(batches: DataFrame) -> DataFrame:
         .agg(
             f.min("producer_epoch").alias("first_epoch"),
             f.max("producer_epoch").alias("last_epoch"),
+            f.countDistinct("producer_epoch").alias("epochs"),
             f.count("*").alias("batches"),
             f.sum("record_count").alias("records"),
             f.sum("bytes").alias("bytes"),
@@ -37,16 +38,8 @@ def transactions(batches: DataFrame) -> DataFrame:
     A marker ends all that its producer wrote to the partition since the marker before. One that
     ends nothing, as a transaction leaves it in a partition that it did not write to, has no row.
     """
-    onwards = (
-        Window.partitionBy("topic", "partition", "producer_id")
-        .orderBy("first_offset")
-        .rowsBetween(Window.currentRow, Window.unboundedFollowing)
-    )
-    moments = _writes(batches).unionByName(_ends(batches), allowMissingColumns=True)
-    for name in ("marker_offset", "outcome"):
-        moments = moments.withColumn(name, f.first(name, ignorenulls=True).over(onwards))
     return (
-        moments.where(f.col("records").isNotNull())
+        transactional_batches(batches)
         .groupBy("topic", "partition", "producer_id", "marker_offset", "outcome")
         .agg(
             f.max("producer_epoch").alias("producer_epoch"),
@@ -56,7 +49,21 @@ def transactions(batches: DataFrame) -> DataFrame:
             f.min("first_timestamp").alias("first_timestamp"),
             f.max("last_timestamp").alias("last_timestamp"),
         )
-        .withColumn("outcome", f.coalesce("outcome", f.lit(OPEN)))
+    )
+
+
+def transactional_batches(batches: DataFrame) -> DataFrame:
+    """The batches that transactions wrote, each with its transaction's outcome."""
+    onwards = (
+        Window.partitionBy("topic", "partition", "producer_id")
+        .orderBy("first_offset")
+        .rowsBetween(Window.currentRow, Window.unboundedFollowing)
+    )
+    moments = _writes(batches).unionByName(_ends(batches), allowMissingColumns=True)
+    for name in ("marker_offset", "outcome"):
+        moments = moments.withColumn(name, f.first(name, ignorenulls=True).over(onwards))
+    return moments.where(f.col("records").isNotNull()).withColumn(
+        "outcome", f.coalesce("outcome", f.lit(OPEN))
     )
 
 

@@ -2,8 +2,10 @@
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
+
+from analytics.analyses.moments import hour_of_day, seconds, weekday
 
 LONGEST_GAPS: Final = 10
 # A pause is a gap if it is this much longer than usual, and not a blink.
@@ -18,7 +20,7 @@ def lateness(facts: DataFrame) -> DataFrame:
     newest_before = f.max("timestamp").over(before)
     late = facts.where(f.col("timestamp").isNotNull()).select(
         "topic",
-        f.greatest(f.lit(0.0), _seconds(newest_before) - _seconds(f.col("timestamp"))).alias(
+        f.greatest(f.lit(0.0), seconds(newest_before) - seconds(f.col("timestamp"))).alias(
             "late_seconds"
         ),
     )
@@ -42,7 +44,7 @@ def traffic_gaps(batches: DataFrame, most: int = LONGEST_GAPS) -> DataFrame:
     quiet_since = f.max("last_timestamp").over(before)
     pauses = data.select(
         "topic", quiet_since.alias("gap_start"), f.col("first_timestamp").alias("gap_end")
-    ).withColumn("seconds", _seconds(f.col("gap_end")) - _seconds(f.col("gap_start")))
+    ).withColumn("seconds", seconds(f.col("gap_end")) - seconds(f.col("gap_start")))
     usual = f.percentile_approx(f.greatest(f.col("seconds"), f.lit(0.0)), 0.5)
     typical = pauses.groupBy("topic").agg(usual.alias("usual_seconds"))
     by_length = Window.partitionBy("topic").orderBy(f.desc("seconds"), "gap_start")
@@ -63,11 +65,9 @@ def weekly_rhythm(facts: DataFrame) -> DataFrame:
     return (
         facts.where(f.col("timestamp").isNotNull())
         .groupBy(
-            "topic", f.weekday("timestamp").alias("weekday"), f.hour("timestamp").alias("hour")
+            "topic",
+            weekday(f.col("timestamp")).alias("weekday"),
+            hour_of_day(f.col("timestamp")).alias("hour"),
         )
         .agg(f.count("*").alias("records"))
     )
-
-
-def _seconds(moment: Column) -> Column:
-    return f.unix_millis(moment) / 1000

@@ -2,6 +2,9 @@
 
 - faults.py      what a fault is, by kind, and the table of them
 - batch_walk.py  a segment file batch by batch, past what is damaged as far as one can
+- sequence.py    the batches of a segment among themselves
+- indexes.py     offset and time indexes against the batches
+- transaction_index.py  aborted transactions against the batches
 - segments.py    one segment: its batches, its indexes
 - directories.py files that are missing, damaged, or do not belong
 - partitions.py  what only shows between the segments of a partition

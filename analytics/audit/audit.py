@@ -10,7 +10,9 @@ from pyspark.sql import functions as f
 from analytics.audit.directories import (
     OFFSET_CHECKPOINTS,
     PlacedFiles,
+    emptied_partition_faults,
     log_directory_faults,
+    ordered_epochs,
     partition_directory_faults,
 )
 from analytics.audit.faults import SPARK_SCHEMA, Fault
@@ -24,7 +26,6 @@ from storage.checkpoint import (
     HIGH_WATERMARK_CHECKPOINT,
     LEADER_EPOCH_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
-    read_epochs,
     read_offsets,
 )
 from storage.errors import CorruptCheckpointError
@@ -34,8 +35,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _TASKS_PER_CORE: Final = 4
+_FEW_BYTES: Final = 2 << 20
 
-Work: TypeAlias = tuple[Segment, int | None, KnownEpochs]
+Work: TypeAlias = tuple[Segment, int | None, KnownEpochs, bool]
 
 
 class Audited(NamedTuple):
@@ -45,8 +47,13 @@ class Audited(NamedTuple):
     summary: SegmentSummary
 
 
-def audit(spark: "SparkSession", partitions: Sequence[PartitionLog]) -> "DataFrame":
-    """The table of faults, in the order of the directories; empty where all is well."""
+def audit(
+    spark: "SparkSession", partitions: Sequence[PartitionLog], few_bytes: int = _FEW_BYTES
+) -> "DataFrame":
+    """The table of faults, in the order of the directories; empty where all is well. Few bytes
+    are read where this runs: to hand them to Spark's workers would take longer."""
+    if sum(log.size for log in partitions) <= few_bytes:
+        return spark.createDataFrame(audit_here(partitions), SPARK_SCHEMA)
     checkpoints = Checkpoints(partitions, PlacedFiles())
     audited = dict(_audited_on(spark, list(_work(partitions, checkpoints))))
     return spark.createDataFrame(list(all_faults(partitions, checkpoints, audited)), SPARK_SCHEMA)
@@ -66,6 +73,7 @@ def all_faults(
     """Every fault, once the segments have been audited."""
     for log_dir in dict.fromkeys(log.log_dir for log in partitions):
         yield from log_directory_faults(log_dir, checkpoints.files)
+        yield from emptied_partition_faults(log_dir, checkpoints.recovered(log_dir))
     for log in partitions:
         yield from partition_directory_faults(log, checkpoints.files)
         for segment in log.segments:
@@ -98,25 +106,29 @@ class Checkpoints:
             is_compacted=name in self._offsets[log.log_dir, CLEANER_CHECKPOINT],
         )
 
+    def recovered(self, log_dir: str) -> dict[tuple[str, int], int]:
+        """Up to where each partition of a log directory is known to be on the disk."""
+        return self._offsets[log_dir, RECOVERY_POINT_CHECKPOINT]
+
     def _read_offsets(self, path: str) -> dict[tuple[str, int], int]:
         try:
             return read_offsets(self.files, path)
-        except CorruptCheckpointError:
+        except (CorruptCheckpointError, OSError):
             return {}
 
     def _read_epochs(self, path: str) -> KnownEpochs:
         try:
-            return read_epochs(self.files, path)
-        except CorruptCheckpointError:
+            return ordered_epochs(self.files, path)
+        except (CorruptCheckpointError, OSError):
             return ()
 
 
 def _work(partitions: Sequence[PartitionLog], checkpoints: Checkpoints) -> Iterator[Work]:
     for log in partitions:
-        known_epochs = checkpoints.of(log).epochs
+        known = checkpoints.of(log)
         following = [one.base_offset for one in log.segments[1:]]
         for segment, next_offset in zip_longest(log.segments, following):
-            yield segment, next_offset, known_epochs
+            yield segment, next_offset, known.epochs, known.is_compacted
 
 
 def _audited_on(spark: "SparkSession", work: Sequence[Work]) -> Iterator[tuple[str, Audited]]:

@@ -1,6 +1,8 @@
 """The files of log directories: what is missing, what is damaged, what does not belong."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -47,6 +49,10 @@ _KNOWN_IN_PARTITION: Final = {LEADER_EPOCH_CHECKPOINT, "partition.metadata"}
 _NEEDED_INDEXES: Final = ("index", "timeindex")
 _BEING_WRITTEN: Final = ".tmp"
 
+# What looks damaged may be in the middle of being written: so often it is looked at.
+LOOKS: Final = 5
+BETWEEN_LOOKS_SECONDS: Final = 0.02
+
 
 class PlacedFiles(Files):
     """Whole files from wherever logs may lie."""
@@ -64,10 +70,26 @@ def log_directory_faults(log_dir: str, files: Files) -> Iterator[Fault]:
         elif entry.name in OFFSET_CHECKPOINTS:
             try:
                 read_offsets(files, entry.location)
-            except CorruptCheckpointError as error:
+            except (CorruptCheckpointError, OSError) as error:
                 yield _fault(log_dir, entry, Kind.DAMAGED_FILE, _reason(error, entry))
         elif entry.name.removesuffix(_BEING_WRITTEN) not in _KNOWN_IN_LOG_DIR:
             yield _fault(log_dir, entry, Kind.FOREIGN_FILE, "is no file of a log directory")
+
+
+def emptied_partition_faults(
+    log_dir: str, written_up_to: Mapping[tuple[str, int], int]
+) -> Iterator[Fault]:
+    """Partitions whose directory holds no segment, though a checkpoint knows of records."""
+    for (topic, partition), end in sorted(written_up_to.items()):
+        directory = places.join(log_dir, f"{topic}-{partition}")
+        if end > 0 and places.is_folder(directory) and not _has_segment(directory):
+            what = f"it is empty, and the checkpoints know of records up to {end - 1}"
+            yield Fault(log_dir, topic, partition, directory, None, None, Kind.LOST.value, what)
+
+
+def _has_segment(directory: str) -> bool:
+    names = (parse_file_name(entry.name) for entry in _entries(directory))
+    return any(name is not None and name.kind == LOG_KIND for name in names)
 
 
 def partition_directory_faults(log: PartitionLog, files: Files) -> Iterator[Fault]:
@@ -77,11 +99,14 @@ def partition_directory_faults(log: PartitionLog, files: Files) -> Iterator[Faul
     entries = _entries(log.directory)
     names = {entry.name for entry in entries}
     for entry in entries:
-        if entry.name.removesuffix(_BEING_WRITTEN) in _KNOWN_IN_PARTITION:
-            yield from _known_file_faults(log, entry, files)
-            continue
         name = parse_file_name(entry.name)
-        if name is None or name.kind not in (*SEGMENT_KINDS, SNAPSHOT_KIND):
+        if entry.is_directory:
+            if name is not None:
+                present.add((name.offset, name.kind))
+            yield _of_partition(log, entry.location, Kind.FOREIGN_FILE, "is a folder")
+        elif entry.name.removesuffix(_BEING_WRITTEN) in _KNOWN_IN_PARTITION:
+            yield from _known_file_faults(log, entry, files)
+        elif name is None or name.kind not in (*SEGMENT_KINDS, SNAPSHOT_KIND):
             yield _of_partition(log, entry.location, Kind.FOREIGN_FILE, "is no file of a log")
         elif name.suffix:
             continue  # on its way out or in: of a broker that runs, or for its next start
@@ -106,18 +131,35 @@ def _known_file_faults(log: PartitionLog, entry: Entry, files: Files) -> Iterato
     if entry.name != LEADER_EPOCH_CHECKPOINT:
         return
     try:
-        read_epochs(files, entry.location)
-    except CorruptCheckpointError as error:
+        ordered_epochs(files, entry.location)
+    except (CorruptCheckpointError, OSError) as error:
         yield _of_partition(log, entry.location, Kind.DAMAGED_FILE, _reason(error, entry))
 
 
+def ordered_epochs(files: Files, path: str) -> list[tuple[int, int]]:
+    """The entries of a leader epoch checkpoint. Raises CorruptCheckpointError also for entries
+    that no broker writes: epochs and their offsets only grow."""
+    epochs = read_epochs(files, path)
+    for before, entry in pairwise([(-1, -1), *epochs]):
+        if entry[0] <= before[0] or entry[1] <= before[1]:
+            epoch, offset = entry
+            raise CorruptCheckpointError(f"Epoch {epoch} at offset {offset} is out of order")
+    return epochs
+
+
 def _snapshot_faults(log: PartitionLog, path: str, files: Files) -> Iterator[Fault]:
-    try:
-        decode_snapshot(files.read_whole(path))
-    except FileNotFoundError:
-        return
-    except CorruptSnapshotError as error:
-        yield _of_partition(log, path, Kind.DAMAGED_FILE, str(error))
+    """A broker that runs may be in the middle of writing it: then it is looked at again."""
+    for look in range(LOOKS):
+        try:
+            decode_snapshot(files.read_whole(path))
+            return
+        except FileNotFoundError:
+            return
+        except (CorruptSnapshotError, OSError) as error:
+            reason = str(error)
+        if look + 1 < LOOKS:
+            time.sleep(BETWEEN_LOOKS_SECONDS)
+    yield _of_partition(log, path, Kind.DAMAGED_FILE, reason)
 
 
 def _is_partition(name: str) -> bool:

@@ -1,16 +1,17 @@
 """The indexes of a segment against its batches: where their entries say something else."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analytics.audit.faults import Kind
 from analytics.audit.sequence import BatchSequence, Finding
 
+if TYPE_CHECKING:
+    from analytics.audit.transaction_index import Aborts
+
 _OFFSET_ENTRY: Final = Struct(">ii")
 _TIME_ENTRY: Final = Struct(">qi")
-_TXN_ENTRY: Final = Struct(">hqqqq")
-_TXN_VERSION: Final = 0
 
 
 class Batches(NamedTuple):
@@ -19,17 +20,18 @@ class Batches(NamedTuple):
     base_offset: int
     sequence: BatchSequence
     damaged: set[int]
-    aborts: Mapping[int, int]
+    aborts: "Aborts"
     # Whether all of them are known: where some are damaged, an entry that leads nowhere may be
     # right, and the damage is told already.
     is_complete: bool
     was_compacted: bool
+    is_last: bool
 
 
 def offset_index_faults(data: bytes, batches: Batches) -> Iterator[Finding]:
     """Each entry leads to the start of the batch, or of the append, that its offset is in."""
     sound: list[tuple[int, int]] = []
-    for at, (relative, position) in _entries(data, _OFFSET_ENTRY):
+    for at, (relative, position) in entries(data, _OFFSET_ENTRY):
         offset = batches.base_offset + relative
         wrong = _wrong_position(position, offset, batches)
         if wrong is not None:
@@ -44,13 +46,15 @@ def offset_index_faults(data: bytes, batches: Batches) -> Iterator[Finding]:
             if not is_before:
                 continue
         sound.append((at, relative))
-    yield from _left_over(data, _OFFSET_ENTRY, Kind.OFFSET_INDEX)
+    yield from _zeros(data, _OFFSET_ENTRY, Kind.OFFSET_INDEX, batches)
+    yield from left_over(data, _OFFSET_ENTRY, Kind.OFFSET_INDEX)
 
 
 def time_index_faults(data: bytes, batches: Batches) -> Iterator[Finding]:
     """Each entry names an offset, and the latest timestamp of the batch that it is in."""
+    found: list[Finding] = []
     last = (-1, -1)
-    for at, (timestamp, relative) in _entries(data, _TIME_ENTRY):
+    for at, (timestamp, relative) in entries(data, _TIME_ENTRY):
         offset = batches.base_offset + relative
         wrong = _wrong_timestamp(timestamp, offset, batches)
         if wrong is None and (timestamp <= last[0] or relative < last[1]):
@@ -58,34 +62,12 @@ def time_index_faults(data: bytes, batches: Batches) -> Iterator[Finding]:
         if wrong is None:
             last = (timestamp, relative)
         else:
-            yield Finding(Kind.TIME_INDEX, at, offset, wrong)
-    yield from _left_over(data, _TIME_ENTRY, Kind.TIME_INDEX)
-
-
-def txn_index_faults(data: bytes, batches: Batches) -> Iterator[Finding]:
-    """Each entry ends with the abort marker of its producer."""
-    for at, entry in _entries(data, _TXN_ENTRY):
-        wrong = _wrong_transaction(entry, batches)
-        if wrong is not None:
-            yield Finding(Kind.TXN_INDEX, at, entry[3], wrong)
-    yield from _left_over(data, _TXN_ENTRY, Kind.TXN_INDEX)
-
-
-def _wrong_transaction(entry: tuple[int, ...], batches: Batches) -> str | None:
-    version, producer_id, first_offset, last_offset, stable_offset = entry
-    if version != _TXN_VERSION:
-        return f"it has version {version}"
-    if not 0 <= first_offset <= last_offset:
-        return f"it begins with {first_offset} and ends with {last_offset}"
-    if not 0 <= stable_offset <= last_offset + 1:
-        return f"its last stable offset is {stable_offset}"
-    is_known = batches.is_complete or batches.sequence.place_of(last_offset) is not None
-    if is_known and batches.aborts.get(last_offset) != producer_id:
-        return f"producer {producer_id} has no abort marker there"
-    is_within = first_offset >= batches.base_offset and not batches.was_compacted
-    if is_within and batches.is_complete and not batches.sequence.begins_with(first_offset):
-        return f"no batch begins with {first_offset}"
-    return None
+            found.append(Finding(Kind.TIME_INDEX, at, offset, wrong))
+    is_whole = not len(data) % _TIME_ENTRY.size and not found
+    if is_whole and not batches.is_last and batches.is_complete:
+        found = _wrong_end(_used(data, _TIME_ENTRY), last[0], batches)
+    yield from found
+    yield from left_over(data, _TIME_ENTRY, Kind.TIME_INDEX)
 
 
 def _wrong_timestamp(timestamp: int, offset: int, batches: Batches) -> str | None:
@@ -95,6 +77,22 @@ def _wrong_timestamp(timestamp: int, offset: int, batches: Batches) -> str | Non
     if place.max_timestamp != timestamp:
         return f"{timestamp} is not the batch's latest timestamp, {place.max_timestamp}"
     return None
+
+
+def _wrong_end(position: int, timestamp: int, batches: Batches) -> list[Finding]:
+    """The index of a segment that is no longer written ends with its latest timestamp."""
+    latest = max(batches.sequence.places, key=lambda place: place.max_timestamp, default=None)
+    if latest is None or latest.max_timestamp <= timestamp:
+        return []
+    what = f"it ends before the latest timestamp, {latest.max_timestamp}"
+    return [Finding(Kind.TIME_INDEX, position, latest.last_offset, what)]
+
+
+def _zeros(data: bytes, layout: Struct, kind: Kind, batches: Batches) -> Iterator[Finding]:
+    """Space that is set aside in an index is given back when its segment is finished."""
+    used = _used(data, layout)
+    if not batches.is_last and used < len(data) - len(data) % layout.size:
+        yield Finding(kind, used, None, f"from here on it is zeros, {len(data) - used} bytes")
 
 
 def _wrong_position(position: int, offset: int, batches: Batches) -> str | None:
@@ -110,14 +108,17 @@ def _wrong_position(position: int, offset: int, batches: Batches) -> str | None:
     return None
 
 
-def _entries(data: bytes, layout: Struct) -> Iterator[tuple[int, tuple[int, ...]]]:
+def entries(data: bytes, layout: Struct) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Entries and where they are; behind the last one there may be zeros, set aside for more."""
-    used = -(-len(data.rstrip(b"\0")) // layout.size) * layout.size
-    whole = min(used, len(data) - len(data) % layout.size)
+    whole = min(_used(data, layout), len(data) - len(data) % layout.size)
     for slot, entry in enumerate(layout.iter_unpack(data[:whole])):
         yield slot * layout.size, entry
 
 
-def _left_over(data: bytes, layout: Struct, kind: Kind) -> Iterator[Finding]:
+def _used(data: bytes, layout: Struct) -> int:
+    return -(-len(data.rstrip(b"\0")) // layout.size) * layout.size
+
+
+def left_over(data: bytes, layout: Struct, kind: Kind) -> Iterator[Finding]:
     if extra := len(data) % layout.size:
         yield Finding(kind, len(data) - extra, None, f"{extra} bytes are no entry")

@@ -26,6 +26,7 @@ def partition_faults(
     """Faults between segments that are sound in themselves. Compaction leaves gaps."""
     is_compacted = checkpointed.is_compacted or any(one.was_compacted for _, one in audited)
     if not is_compacted:
+        yield from _gap_at_the_start(log, audited)
         for _, summary in audited:
             yield from summary.gaps
         yield from _gaps_between(log, audited)
@@ -46,6 +47,17 @@ def _neighbours(audited: Audited) -> Iterator[tuple[SegmentSummary, Segment, Seg
         if before is not None:
             yield before, segment, summary
         before = summary
+
+
+def _gap_at_the_start(log: PartitionLog, audited: Audited) -> Iterator[Fault]:
+    """A log begins with the offset that its first segment is named by, or was said to begin
+    later."""
+    segment, summary = audited[0]
+    if summary.first_offset is None or not summary.is_complete:
+        return
+    if summary.first_offset > log.start_offset:
+        missing = f"{log.start_offset} to {summary.first_offset - 1} are not there"
+        yield _fault(log, segment.path, Kind.OFFSET_GAP, 0, summary.first_offset, missing)
 
 
 def _gaps_between(log: PartitionLog, audited: Audited) -> Iterator[Fault]:
@@ -71,16 +83,19 @@ def _epochs_going_back(log: PartitionLog, audited: Audited) -> Iterator[Fault]:
 
 
 def _epoch_file_faults(log: PartitionLog, audited: Audited, known: KnownEpochs) -> Iterator[Fault]:
-    """Batches whose epoch is another than the checkpoint of leader epochs has for them.
+    """Where batches begin whose epoch is another than the checkpoint of leader epochs has for
+    them.
 
     It may know epochs without batches, and begin behind the first batch that is left; a file that
     is missing, as a crash may leave it, is made again by the next start.
     """
+    told: set[int] = set()
     for segment, summary in audited:
         for start in summary.epochs:
             expected = epoch_at(known, start.offset)
             is_earlier = expected is None and start.epoch <= known[0][0]
-            if expected != start.epoch and not is_earlier:
+            if expected != start.epoch and not is_earlier and start.epoch not in told:
+                told.add(start.epoch)
                 what = f"{start.epoch}, for which {LEADER_EPOCH_CHECKPOINT} has {expected}"
                 yield _fault(log, segment.path, Kind.EPOCH_FILE, start.position, start.offset, what)
 

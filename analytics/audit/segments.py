@@ -5,14 +5,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from analytics.audit.batch_walk import BatchWalk, Walked
+from analytics.audit.directories import BETWEEN_LOOKS_SECONDS, LOOKS
 from analytics.audit.faults import Fault, Kind
 from analytics.audit.indexes import (
     Batches,
     offset_index_faults,
     time_index_faults,
-    txn_index_faults,
 )
 from analytics.audit.sequence import BatchSequence, EpochStart, Finding, KnownEpochs, Place
+from analytics.audit.transaction_index import Aborts, missing_aborts, txn_index_faults
 from analytics.logs import places
 from analytics.logs.partitions import Segment
 from analytics.logs.places import PlacedFile
@@ -22,13 +23,12 @@ from storage.records.errors import RecordDataError
 from storage.records.layout import MAGIC_2, NO_LEADER_EPOCH
 
 _WIDEST_SEGMENT: Final = 1 << 31  # indexes have 31 bits for an offset
-_LOOKS_AT_A_TAIL: Final = 5
-_BETWEEN_LOOKS_SECONDS: Final = 0.02
 
+_TXN_INDEX: Final = "txnindex"
 _INDEX_CHECKS: Final[dict[str, Callable[[bytes, Batches], Iterator[Finding]]]] = {
     "index": offset_index_faults,
     "timeindex": time_index_faults,
-    "txnindex": txn_index_faults,
+    _TXN_INDEX: txn_index_faults,
 }
 
 
@@ -51,9 +51,11 @@ class SegmentAudit:
         segment: Segment,
         following: int | None,
         known_epochs: KnownEpochs = (),
+        is_of_compacted_log: bool = False,
     ) -> None:
         """`following` is the next segment's base offset, if there is one; `known_epochs` are those
-        of the partition's leader-epoch-checkpoint."""
+        of the partition's leader-epoch-checkpoint, and whether the log was compacted is what the
+        cleaner's checkpoint says."""
         self.faults: list[Fault] = []
         self.summary = SegmentSummary()
         self._segment = segment
@@ -63,26 +65,31 @@ class SegmentAudit:
         self._findings: list[Finding] = []
         self._damaged: set[int] = set()
         self._damaged_end: int | None = None
-        self._aborts: dict[int, int] = {}
+        self._aborts = Aborts()
         self._was_compacted = False
+        self._is_of_compacted_log = is_of_compacted_log
 
     def run(self) -> None:
         """A segment that was deleted meanwhile has no faults."""
         try:
-            file = places.open_file(self._segment.path)
+            self._run()
         except FileNotFoundError:
             return
-        # Indexes first: a broker that runs adds to its log before it adds to them.
+        except OSError as error:
+            self._find(Kind.UNREADABLE, 0, None, f"it cannot be read: {error.strerror or error}")
+            self.faults += [self._fault(one) for one in self._findings]
+            self.summary = SegmentSummary(is_complete=False)
+
+    def _run(self) -> None:
+        # Indexes first: a broker that runs adds to its log before it adds to them, and a file is
+        # as long as it was when it was opened.
         indexes = {kind: self._read_index(kind) for kind in _INDEX_CHECKS}
-        walk = self._walk(file, 0)
-        for _ in range(_LOOKS_AT_A_TAIL):
+        walk = self._walk(places.open_file(self._segment.path), 0)
+        for _ in range(LOOKS):
             if not (self._is_last and walk.ending.is_cut_off):
                 break
-            time.sleep(_BETWEEN_LOOKS_SECONDS)  # it may be in the middle of being written
-            try:
-                walk = self._walk(places.open_file(self._segment.path), walk.ending.position)
-            except FileNotFoundError:
-                return
+            time.sleep(BETWEEN_LOOKS_SECONDS)  # it may be in the middle of being written
+            walk = self._walk(places.open_file(self._segment.path), walk.ending.position)
         self._look_at_ending(walk)
         self._conclude(indexes)
 
@@ -111,6 +118,8 @@ class SegmentAudit:
                 self._was_compacted = True
         if header.is_control:
             self._take_marker(walked)
+        elif header.is_transactional:
+            self._aborts.take_write(header.producer_id, header.base_offset)
 
     def _take_damaged(self, walked: Walked) -> None:
         size = walked.header.size_in_bytes
@@ -140,8 +149,8 @@ class SegmentAudit:
         except RecordDataError as error:
             self._find(Kind.UNREADABLE, walked.position, header.base_offset, str(error))
             return
-        if ControlType.ABORT in kinds:
-            self._aborts[header.base_offset] = header.producer_id
+        is_abort = ControlType.ABORT in kinds
+        self._aborts.take_marker(header.producer_id, header.base_offset, is_abort)
 
     def _look_at_ending(self, walk: BatchWalk) -> None:
         ending = walk.ending
@@ -173,20 +182,39 @@ class SegmentAudit:
             self._damaged,
             self._aborts,
             is_complete,
-            self._was_compacted,
+            self._was_compacted or self._is_of_compacted_log or self._has_gaps(),
+            self._is_last,
         )
+        if sequence.is_misnamed:
+            return  # indexes count from the name
         for kind, check in _INDEX_CHECKS.items():
-            path, data = self._segment.index_path(kind), indexes[kind]
-            if data is not None:
-                self.faults += [
-                    self._fault(one)._replace(file=path) for one in check(data, batches)
-                ]
+            data = indexes[kind]
+            found = [] if data is None else list(check(data, batches))
+            if kind == _TXN_INDEX and not found:
+                found = self._missing_aborts(batches)
+            path = self._segment.index_path(kind)
+            self.faults += [self._fault(one)._replace(file=path) for one in found]
+
+    def _has_gaps(self) -> bool:
+        """Compaction may take batches whole, and leave no other trace."""
+        places = self._sequence.places
+        starts_late = bool(places) and places[0].base_offset > self._segment.base_offset
+        return starts_late or bool(self._sequence.gaps)
+
+    def _missing_aborts(self, batches: Batches) -> list[Finding]:
+        """Looked at again where some are missing: a broker writes a marker, then its entry."""
+        for _ in range(LOOKS):
+            found = list(missing_aborts(self._read_index(_TXN_INDEX) or b"", batches))
+            if not found or not self._is_last:
+                break
+            time.sleep(BETWEEN_LOOKS_SECONDS)
+        return found
 
     def _read_index(self, kind: str) -> bytes | None:
         """None where there is no such file: told with the directory's other files, if need be."""
         try:
             return places.read_whole(self._segment.index_path(kind))
-        except FileNotFoundError:
+        except (FileNotFoundError, IsADirectoryError):
             return None
 
     def _find(self, kind: Kind, position: int, offset: int | None, detail: str) -> None:

@@ -44,13 +44,16 @@ class BatchSequence:
     """Takes batches in the order of the file and finds those that do not belong there."""
 
     def __init__(self, offsets: range, known_epochs: KnownEpochs) -> None:
-        """`offsets` are those that the segment may hold."""
+        """`offsets` are those that the segment may hold, by its name and the next one's."""
         self.places: list[Place] = []
         self.epochs: list[EpochStart] = []
         self.gaps: list[Finding] = []
         self.findings: list[Finding] = []
+        self.is_misnamed = False
         self._offsets = offsets
         self._known_epochs = known_epochs
+        self._below: list[Place] = []
+        self._past: Place | None = None
 
     @property
     def next_offset(self) -> int:
@@ -78,10 +81,21 @@ class BatchSequence:
 
     def take(self, place: Place) -> bool:
         """Add a batch, unless its offsets are out of order."""
+        if not self.places and self._below and place.base_offset > self._below[-1].last_offset:
+            follows = place.base_offset == self._below[-1].last_offset + 1
+            self.is_misnamed = self.is_misnamed or follows
+            if place.base_offset < self._offsets.start:
+                self._below.append(place)
+                return False  # one of a file that is not what its name says: told at its first
         is_too_low = place.base_offset < self.next_offset and not self._forget_one_too_high(place)
-        if is_too_low or place.last_offset not in self._offsets:
+        if is_too_low:
             what = f"{place.base_offset} comes where {self.next_offset} is due"
             self._find(Kind.OFFSET_ORDER, place, what)
+            if not self.places:
+                self._below.append(place)
+            return False
+        if place.last_offset not in self._offsets:
+            self._go_past_end(place)
             return False
         if self.places and place.base_offset > self.next_offset:
             missing = f"{self.next_offset} to {place.base_offset - 1} are not there"
@@ -96,6 +110,14 @@ class BatchSequence:
             self.epochs.append(EpochStart(epoch, place.base_offset, place.position))
         elif epoch < last:
             self._epoch_went_back(epoch, place)
+
+    def _go_past_end(self, place: Place) -> None:
+        """Told at the first of a run: where another segment's name lies within this one's offsets,
+        all the rest does not belong."""
+        if self._past is None or place.base_offset != self._past.last_offset + 1:
+            what = f"{place.base_offset} to {place.last_offset} go past {self._offsets.stop - 1}"
+            self._find(Kind.OFFSET_ORDER, place, f"{what}, the last of this segment")
+        self._past = place
 
     def _forget_one_too_high(self, place: Place) -> bool:
         """Whether the batch before was the wrong one; it is dropped then."""

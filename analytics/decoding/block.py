@@ -47,6 +47,7 @@ class Capacities:
         self.amounts[Capacity.HEADERS] = 2 * rows
         self.amounts[Capacity.HEADER_KEY_BYTES] = data_bytes // 4
         self.amounts[Capacity.HEADER_VALUE_BYTES] = data_bytes // 4
+        np.maximum(self.amounts, 1, out=self.amounts)  # twice nothing is still nothing
 
     def doubled(self) -> None:
         """Make room for a record that is larger than all that a batch may hold."""

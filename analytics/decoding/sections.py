@@ -7,13 +7,14 @@ which records are wanted.
 from struct import error as struct_error
 from typing import Any, Final
 
+import cramjam
 import numpy as np
-import zstandard
 
 from analytics.decoding.header_kernel import Header
 from analytics.decoding.record_kernel import NO_APPEND_TIMESTAMP, REGION_COLUMNS, Region
+from analytics.decoding.windows import Window
 from storage.checksums import crc32, crc32c
-from storage.records.compression import decompress, expansion_limit
+from storage.records.compression import decompress
 from storage.records.errors import CorruptRecordError
 from storage.records.layout import (
     ATTRIBUTES_POSITION,
@@ -35,14 +36,21 @@ _SCRATCH_BYTES: Final = 4 << 20
 _LIKELY_EXPANSION: Final = 4
 _LARGEST_LIKELY_EXPANSION: Final = 16
 
-_zstd: Final = zstandard.ZstdDecompressor()
 
-
-def is_intact(header: Any, data: memoryview) -> bool:
-    """Whether the checksum in a header is that of the batch's bytes."""
-    if header[Header.MAGIC] == MAGIC_2:
-        return bool(crc32c(data[ATTRIBUTES_POSITION:]) == header[Header.CRC])
-    return bool(crc32(data[MESSAGE_CHECKED_POSITION:]) == header[Header.CRC])
+def intact_batches(headers: Any, window: Window) -> Any:
+    """For each header, whether the checksum in it is that of the batch's bytes in the window."""
+    data = memoryview(window.data)
+    starts = (headers[:, Header.POSITION] - window.file_position).tolist()
+    is_crc32c = headers[:, Header.MAGIC] == MAGIC_2
+    checked = np.where(is_crc32c, ATTRIBUTES_POSITION, MESSAGE_CHECKED_POSITION).tolist()
+    sizes = headers[:, Header.SIZE].tolist()
+    checksums = [
+        crc32c(data[start + skipped : start + size])
+        if skipped == ATTRIBUTES_POSITION
+        else crc32(data[start + skipped : start + size])
+        for start, skipped, size in zip(starts, checked, sizes, strict=True)
+    ]
+    return np.array(checksums, np.int64) == headers[:, Header.CRC]
 
 
 def plain_regions(headers: Any, file_position: int) -> Any:
@@ -75,13 +83,13 @@ class Scratch:
     """Memory for the records of compressed batches, several at a time."""
 
     def __init__(self) -> None:
-        self.data = np.empty(_SCRATCH_BYTES, np.uint8)
+        self.data: Any = np.empty(_SCRATCH_BYTES, np.uint8)
         self._filled = 0
         self._expansion = _LIKELY_EXPANSION
 
     @property
     def is_full(self) -> bool:
-        return self._filled >= _SCRATCH_BYTES // 2
+        return self._filled >= _SCRATCH_BYTES // 8
 
     def clear(self) -> None:
         self._filled = 0
@@ -102,49 +110,31 @@ class Scratch:
         return region
 
     def _append(self, codec: Codec, section: memoryview, magic: int) -> None:
-        expanded = (
-            self._expand_zstd(section)
-            if codec is Codec.ZSTD and magic == MAGIC_2
-            else decompress(codec, section, magic)
-        )
+        if codec is Codec.ZSTD and magic == MAGIC_2 and self._expand_zstd_in_place(section):
+            return
+        expanded = decompress(codec, section, magic)
+        needed = len(expanded) // max(len(section), 1) + 1
+        self._expansion = min(max(self._expansion, needed), _LARGEST_LIKELY_EXPANSION)
         end = self._filled + len(expanded)
         self._reserve(end)
         self.data[self._filled : end] = np.frombuffer(expanded, np.uint8)
         self._filled = end
 
-    def _expand_zstd(self, section: memoryview) -> bytes:
-        """In one step where that is safe: twice as fast as the small steps of `decompress`, which
-        cannot be surprised by what a frame expands to. Many producers do not declare that size;
-        room for what batches needed so far costs less than room for any."""
-        if zstandard.FRAME_HEADER in bytes(section[len(zstandard.FRAME_HEADER) :]):
-            return decompress(Codec.ZSTD, section)  # one step stops, silently, after one frame
-        for expansion in (self._expansion, _LARGEST_LIKELY_EXPANSION):
-            expanded = _expand_in_one_step(section, expansion * len(section))
-            if expanded is not None:
-                needed = max(self._expansion, len(expanded) // len(section) + 1)
-                self._expansion = min(needed, _LARGEST_LIKELY_EXPANSION)
-                return expanded
-        return decompress(Codec.ZSTD, section)
+    def _expand_zstd_in_place(self, section: memoryview) -> bool:
+        """Straight into the scratch memory, where the room that batches needed so far is enough.
+        Many producers do not declare what a frame expands to."""
+        self._reserve(self._filled + self._expansion * len(section))
+        try:
+            self._filled += cramjam.zstd.decompress_into(section, self.data[self._filled :])
+        except cramjam.DecompressionError:  # too little room, or damage, which is told by others
+            return False
+        return True
 
     def _reserve(self, size: int) -> None:
         if size > len(self.data):
             larger = np.empty(size, np.uint8)
             larger[: self._filled] = self.data[: self._filled]
             self.data = larger
-
-
-def _expand_in_one_step(section: memoryview, likely_size: int) -> bytes | None:
-    """None for an unlikely size, or damage."""
-    try:
-        declared_size = zstandard.frame_content_size(section)
-        if max(declared_size, likely_size) > expansion_limit(len(section)):
-            return None
-        expanded: bytes = _zstd.decompress(
-            section, max_output_size=likely_size, allow_extra_data=False
-        )
-    except zstandard.ZstdError:
-        return None
-    return expanded
 
 
 def _wrapped(message: memoryview, magic: int) -> memoryview:

@@ -13,7 +13,7 @@ import numpy as np
 from analytics.decoding.header_kernel import HEADER_COLUMNS, Stop, scan_headers
 
 _ROWS: Final = 4096
-_WINDOW_BYTES: Final = 1 << 20
+_WINDOW_BYTES: Final = 1 << 22
 _DENSE_READ: Final = 256 * 1024
 _SPARSE_READ: Final = 128
 # From this many bytes per batch on, headers are read one by one: a read costs as much as copying

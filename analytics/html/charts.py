@@ -11,6 +11,7 @@ _WIDTH: Final = 760
 _LABELS: Final = 190
 _BAR: Final = 18
 _BAR_STEP: Final = 26
+_LEGEND_STEP: Final = 18
 _PLOT_HEIGHT: Final = 180
 _MARGIN: Final = 34
 _CELL: Final = 26
@@ -41,7 +42,7 @@ def shares(rows: Sequence[tuple[str, Mapping[str, float]]]) -> str:
     """A full bar a label, divided by the parts' shares."""
     names = sorted({name for _, parts in rows for name in parts})
     colours = {name: _COLOURS[slot % len(_COLOURS)] for slot, name in enumerate(names)}
-    drawn = [_legend(colours)]
+    drawn = []
     room = _WIDTH - _LABELS - 10
     for row, (label, parts) in enumerate(rows):
         y = (row + 1) * _BAR_STEP
@@ -56,7 +57,7 @@ def shares(rows: Sequence[tuple[str, Mapping[str, float]]]) -> str:
                 f" {figures.share(value / total)}</title></rect>"
             )
             x += width
-    return _svg(_WIDTH, (len(rows) + 1) * _BAR_STEP, drawn)
+    return _below_legend(colours, (len(rows) + 1) * _BAR_STEP, drawn)
 
 
 def lines(series: Mapping[str, Sequence[tuple[datetime, float]]], shown: str = "records") -> str:
@@ -70,7 +71,7 @@ def lines(series: Mapping[str, Sequence[tuple[datetime, float]]], shown: str = "
     left, height = _MARGIN * 2, _PLOT_HEIGHT
     room = _WIDTH - left - 10
     colours = {name: _COLOURS[slot % len(_COLOURS)] for slot, name in enumerate(series)}
-    drawn = [_legend(colours), _frame(left, room, height, top, shown, first, last)]
+    drawn = [_frame(left, room, height, top, shown, first, last)]
     for name, one in series.items():
         path = [
             f"{left + room * (at - first).total_seconds() / seconds:.1f},"
@@ -81,7 +82,7 @@ def lines(series: Mapping[str, Sequence[tuple[datetime, float]]], shown: str = "
             x, y = path[0].split(",")
             drawn.append(f'<circle class="{colours[name]}" cx="{x}" cy="{y}" r="3"/>')
         drawn.append(f'<polyline class="line {colours[name]}" points="{" ".join(path)}"/>')
-    return _svg(_WIDTH, height + _BAR_STEP + _MARGIN, drawn)
+    return _below_legend(colours, height + _BAR_STEP + _MARGIN, drawn)
 
 
 def week(values: Mapping[tuple[int, int], float]) -> str:
@@ -126,15 +127,21 @@ def _frame(
     )
 
 
-def _legend(colours: Mapping[str, str]) -> str:
-    parts, x = [], 4.0
+def _below_legend(colours: Mapping[str, str], height: int, drawn: Sequence[str]) -> str:
+    """A chart that leaves room for one row of its legend, moved down by those that follow."""
+    names: list[str] = []
+    x, y = 4.0, 0
     for name, colour in colours.items():
-        parts.append(
-            f'<rect class="{colour}" x="{x:.0f}" y="4" width="12" height="12" rx="2"/>'
-            f'<text class="axis" x="{x + 16:.0f}" y="14">{_short(name)}</text>'
+        width = 34 + 6.5 * min(len(name), _LONGEST_LABEL)
+        if x + width > _WIDTH and names:
+            x, y = 4.0, y + _LEGEND_STEP
+        names.append(
+            f'<rect class="{colour}" x="{x:.0f}" y="{y + 4}" width="12" height="12" rx="2"/>'
+            f'<text class="axis" x="{x + 16:.0f}" y="{y + 14}">{_short(name)}</text>'
         )
-        x += 34 + 6.5 * min(len(name), _LONGEST_LABEL)
-    return "".join(parts)
+        x += width
+    moved = f'<g transform="translate(0 {y})">{"".join(drawn)}</g>'
+    return _svg(_WIDTH, height + y, [*names, moved])
 
 
 def _short(label: str) -> str:

@@ -2,17 +2,19 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from html import escape
+from itertools import pairwise
 from typing import Any, Final
 
 from analytics.html import charts, figures
-from analytics.html.summary import Results, Rows, summary
+from analytics.html.summary import INTERNAL, Results, Rows, summary
 from analytics.html.tables import table
 from analytics.suite import ANALYSES, Analysis
 
 _MOST_BARS: Final = 20
 _MOST_LINES: Final = 8
+_HOUR: Final = timedelta(hours=1)
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --ink: #1f2933; --paper: #ffffff; --soft: #f1f4f8;
@@ -20,7 +22,7 @@ _STYLE: Final = """
 @media (prefers-color-scheme: dark) { :root { --ink: #e4e9ef; --paper: #14181d; --soft: #1e242b;
   --line: #36404b; --quiet: #9aa8b6; } }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-  max-width: 1080px; margin: 0 auto; padding: 24px; }
+  max-width: 1400px; margin: 0 auto; padding: 24px; }
 h1 { font-size: 26px; margin-bottom: 0; } h2 { margin-top: 40px; border-bottom: 1px solid
   var(--line); } h3 { margin-bottom: 6px; font-size: 16px; }
 nav a { margin-right: 14px; } a { color: #2f6fb5; }
@@ -91,7 +93,21 @@ def _largest_topics(rows: Rows) -> str:
 
 
 def _traffic(rows: Rows) -> str:
-    return charts.lines(_series(rows, lambda row: row["topic"], "hour", "records"))
+    series = _series(rows, lambda row: row["topic"], "hour", "records")
+    return charts.lines({name: _with_quiet_hours(points) for name, points in series.items()})
+
+
+def _with_quiet_hours(points: Sequence[tuple[datetime, float]]) -> list[tuple[datetime, float]]:
+    """Hours without records have no row; a line must come down to them all the same."""
+    ordered = sorted(points)
+    filled = ordered[:1]
+    for (before, _), point in pairwise(ordered):
+        if point[0] - before > _HOUR:
+            filled.append((before + _HOUR, 0))
+            if point[0] - before > 2 * _HOUR:
+                filled.append((point[0] - _HOUR, 0))
+        filled.append(point)
+    return filled
 
 
 def _codec_mix(rows: Rows) -> str:
@@ -103,8 +119,10 @@ def _codec_mix(rows: Rows) -> str:
 
 
 def _rhythm(rows: Rows) -> str:
+    """All topics together; the broker's own, full of commits, only where there are no others."""
     cells: dict[tuple[int, int], float] = defaultdict(float)
-    for row in rows:
+    own = [row for row in rows if not row["topic"].startswith(INTERNAL)] or rows
+    for row in own:
         cells[row["weekday"], row["hour"]] += row["records"]
     return charts.week(cells)
 

@@ -17,6 +17,8 @@ _FEW_PARTITIONS: Final = 2
 _UNTIDY: Final = 0.01
 _MOST_NAMED: Final = 3
 
+INTERNAL: Final = "__"  # how the names of the broker's own topics begin
+
 
 class Level(StrEnum):
     FACT = "fact"
@@ -37,11 +39,16 @@ def summary(results: Results) -> list[Sentence]:
         *_disks(results.get("disks", ())),
         *_stalled(results.get("stalled", ())),
         *_open_transactions(results.get("open_transactions", ())),
-        *_codecs(results.get("codec_trial", ())),
-        *_compaction(results.get("compaction", ())),
-        *_skew(results.get("skew", ())),
-        *_lateness(results.get("lateness", ())),
+        *_codecs(_of_users(results.get("codec_trial", ()))),
+        *_compaction(_of_users(results.get("compaction", ()))),
+        *_skew(_of_users(results.get("skew", ()))),
+        *_lateness(_of_users(results.get("lateness", ()))),
     ]
+
+
+def _of_users(rows: Rows) -> Rows:
+    """Advice is for topics that somebody can change: the broker's own are as they have to be."""
+    return [row for row in rows if not row["topic"].startswith(INTERNAL)]
 
 
 def _holdings(partitions: Rows) -> Iterator[Sentence]:
@@ -51,12 +58,26 @@ def _holdings(partitions: Rows) -> Iterator[Sentence]:
     known = [time for time in times if time is not None]
     when = f", from {figures.moment(min(known))} to {figures.moment(max(known))} UTC"
     topics = len({row["topic"] for row in partitions})
+    records = _records_once(partitions)
+    replicas = f" ({len(partitions):,} replicas)" if len(partitions) > len(records) else ""
+    hold = "holds" if topics == 1 else "hold"
     yield Sentence(
         Level.FACT,
-        f"{_several(topics, 'topic')} with {_several(len(partitions), 'partition')} hold"
-        f" {figures.count(sum(row['records'] for row in partitions))} records in"
+        f"{_several(topics, 'topic')} with {_several(len(records), 'partition')}{replicas} {hold}"
+        f" {_several(sum(records.values()), 'record')} in"
         f" {figures.size(sum(row['bytes'] for row in partitions))}{when if known else ''}.",
     )
+
+
+def _records_once(partitions: Rows) -> dict[tuple[str, int], int]:
+    """The records of each partition; of its replicas, those of the one that reaches furthest."""
+    found: dict[tuple[str, int], tuple[int, int]] = {}
+    for row in partitions:
+        place = row["topic"], row["partition"]
+        last_offset = row.get("last_offset")
+        reach = (-1 if last_offset is None else last_offset), row["records"]
+        found[place] = max(reach, found.get(place, reach))
+    return {place: records for place, (_, records) in found.items()}
 
 
 def _faults(results: Results) -> Iterator[Sentence]:

@@ -2,7 +2,8 @@
 headers.
 
 Owns the searches, over any place. Indexes are hints: a position that one names is used only if a
-batch begins there that fits. Must not know Spark.
+batch begins there that fits, and a timestamp only if the batch that it is said of has it. Must not
+know Spark.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,9 +14,10 @@ from analytics.logs.index_files import IndexEntry, offset_index, time_index
 from analytics.logs.partitions import PartitionLog, Segment
 from analytics.logs.places import PlacedFile
 from storage.records.batches import Batch, is_intact, iter_records, parse_header
-from storage.records.errors import RecordDataError
+from storage.records.errors import CorruptRecordError, RecordDataError
 from storage.records.layout import BATCH_HEADER_SIZE, BatchHeader
 from storage.records.legacy import UNKNOWN_RECORD_COUNT, read_messages
+from storage.records.record import Record
 
 
 class BatchAt(NamedTuple):
@@ -46,11 +48,14 @@ def batch_at(file: PlacedFile, found: BatchAt) -> Batch:
     return Batch(found.header, memoryview(file.read(found.header.size_in_bytes, found.position)))
 
 
-def first_offset_of(file: PlacedFile, found: BatchAt) -> int:
-    """The first offset in a batch, which the header of a compressed old message does not tell."""
+def first_offset_of(file: PlacedFile, found: BatchAt) -> int | None:
+    """The first offset in a batch, which the header of a compressed old message does not tell;
+    None if that cannot be opened."""
     if found.header.record_count == UNKNOWN_RECORD_COUNT:
-        messages = read_messages(batch_at(file, found).data, found.header)
-        return messages[0].record.offset
+        try:
+            return read_messages(batch_at(file, found).data, found.header)[0].record.offset
+        except RecordDataError:
+            return None
     return found.header.base_offset
 
 
@@ -107,16 +112,10 @@ def position_after(segment: Segment, file: PlacedFile, offset: int) -> int:
     # The append that ends with this offset may begin before it; then the one after it is good.
     for slot in range(first, min(first + 2, index.count)):
         found = _checked_batch(file, segment, index.entry(slot).target)
-        if found is not None and _base(file, found) >= offset:
+        base = None if found is None else first_offset_of(file, found)
+        if found is not None and base is not None and base >= offset:
             return found.position
     return segment.size
-
-
-def _base(file: PlacedFile, found: BatchAt) -> int:
-    try:
-        return first_offset_of(file, found)
-    except RecordDataError:
-        return -1
 
 
 def next_offset_of(segment: Segment, file: PlacedFile | None = None) -> int:
@@ -160,10 +159,26 @@ def may_hold_from(segment: Segment, timestamp: int) -> bool:
     if segment.is_last:
         return True
     last = time_index(segment.index_path("timeindex")).last
-    return last is None or last.key >= timestamp
+    if last is None or last.key >= timestamp:
+        return True
+    try:
+        return not _is_right_time(segment, places.open_file(segment.path), last)
+    except FileNotFoundError:
+        return True
+
+
+def _is_right_time(segment: Segment, file: PlacedFile, entry: IndexEntry) -> bool:
+    """Whether an entry of a time index agrees with the batch that it names."""
+    offset = segment.base_offset + entry.target
+    for found in walk(file, position_before(segment, file, offset), segment.size):
+        if found.header.last_offset >= offset:
+            return found.header.max_timestamp == entry.key
+    return False
 
 
 def _first_record_from(segment: Segment, timestamp: int, least_offset: int) -> int | None:
+    """Of a batch that cannot be opened the header alone tells: whoever reads from there meets it,
+    and reports it."""
     try:
         file = places.open_file(segment.path)
     except FileNotFoundError:
@@ -171,16 +186,26 @@ def _first_record_from(segment: Segment, timestamp: int, least_offset: int) -> i
     for found in walk(file, position_from(segment, file, timestamp), segment.size):
         if found.header.max_timestamp < timestamp or found.header.last_offset < least_offset:
             continue
-        for record in iter_records(batch_at(file, found)):
+        try:
+            records = _readable_records(batch_at(file, found))
+        except RecordDataError:
+            return max(found.header.base_offset, least_offset)
+        for record in records:
             if record.timestamp >= timestamp and record.offset >= least_offset:
                 return record.offset
     return None
+
+
+def _readable_records(batch: Batch) -> list[Record]:
+    if not is_intact(batch):
+        raise CorruptRecordError("The checksum does not match")
+    return list(iter_records(batch))
 
 
 def position_from(segment: Segment, file: PlacedFile, timestamp: int) -> int:
     """A position from which on a walk meets all records with this timestamp or a later one."""
     index = time_index(segment.index_path("timeindex"))
     entry = index.last_where(lambda entry: entry.key < timestamp)
-    if entry is None:
+    if entry is None or not _is_right_time(segment, file, entry):
         return 0
     return position_before(segment, file, segment.base_offset + entry.target)

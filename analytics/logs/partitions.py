@@ -1,29 +1,31 @@
 """Finds the partitions and segment files below a directory, live or not.
 
 Owns which files belong to a log. Reads names and sizes, and the one checkpoint that says where
-logs begin, and takes whatever it meets: files that are none of ours are passed over, and what
-vanishes while it looks was never there.
+logs begin, and takes whatever it meets: files that are none of ours are passed over.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from analytics.errors import AnalysisError
+from analytics.errors import AnalysisError, NoLogsError
 from analytics.logs import places
 from analytics.logs.places import Entry
 from storage.checkpoint import LOG_START_OFFSET_CHECKPOINT
 from storage.errors import MalformedDirectoryError
+from storage.log_config import INT64_MAX
 from storage.segment_files import (
     LOG_KIND,
     SNAPSHOT_KIND,
     SWAP_SUFFIX,
     DirectoryName,
+    FileName,
     parse_directory_name,
     parse_file_name,
 )
 
 _DEEPEST_LOG_DIR = 3
+_LOOKS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +78,29 @@ def find_partitions(directory: Path | str) -> list[PartitionLog]:
     except (OSError, ValueError) as error:  # ValueError: no file system of that scheme
         raise AnalysisError(f"{location}: cannot be read: {error}") from error
     if is_folder is None:
-        raise AnalysisError(f"{location}: there is no such directory; name a log directory")
+        raise NoLogsError(f"{location}: there is no such directory; name a log directory")
     if not is_folder:
         raise AnalysisError(f"{location}: is not a directory; name a log directory")
     found = read_partition(location)
     partitions = [found] if found is not None else list(_below(location, _DEEPEST_LOG_DIR))
     if not partitions:
-        raise AnalysisError(
+        raise NoLogsError(
             f"{location}: holds no logs; name a directory with partitions in it (see log.dirs)"
         )
     return sorted(_with_log_starts(partitions), key=_place_of)
 
 
-def find_all(directories: Iterable[str]) -> list[PartitionLog]:
-    """The partitions of several directories; one that is named twice counts once."""
-    found = {log.directory: log for name in directories for log in find_partitions(name)}
+def find_all(directories: Iterable[str], *, may_be_empty: bool = False) -> list[PartitionLog]:
+    """The partitions of several directories; one that is named twice counts once. A directory
+    without any is an error, unless it may get them later; one that cannot be read always is, lest
+    a stream take its logs for new ones when it can."""
+    found: dict[str, PartitionLog] = {}
+    for name in directories:
+        try:
+            found.update((log.directory, log) for log in find_partitions(name))
+        except NoLogsError:
+            if not may_be_empty:
+                raise
     return sorted(found.values(), key=_place_of)
 
 
@@ -110,8 +120,10 @@ def _below(location: str, levels: int) -> Iterator[PartitionLog]:
 def _subdirectories(location: str) -> list[str]:
     try:
         return [entry.location for entry in places.list_folder(location) if entry.is_directory]
-    except OSError:  # gone meanwhile, or closed to us: nothing of the broker's is
-        return []
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []  # gone meanwhile, or closed to us: nothing of the broker's is
+    except OSError as error:
+        raise AnalysisError(f"{location}: cannot be read: {error.strerror or error}") from error
 
 
 def read_partition(location: str) -> PartitionLog | None:
@@ -120,7 +132,7 @@ def read_partition(location: str) -> PartitionLog | None:
     if name is None:
         return None
     try:
-        entries = places.list_folder(location)
+        entries = _steady_entries(location)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -134,6 +146,49 @@ def read_partition(location: str) -> PartitionLog | None:
     return PartitionLog(
         log_dir, name.topic, name.partition, segments, location, tuple(sorted(snapshots))
     )
+
+
+def _steady_entries(location: str) -> list[Entry]:
+    """What is in a partition's directory, with all of its segments up to one.
+
+    A folder is not listed at one moment: of the files that come, go or are renamed meanwhile, any
+    may be missing. But segments are added in their order, so all before one that was seen were
+    there before the next look; and where two looks have the same of them, none was renamed.
+    """
+    entries = places.list_folder(location)
+    if not places.is_local(location):  # where no broker writes
+        return entries
+    latest = _latest_among(entries)
+    for _ in range(_LOOKS):
+        before = entries
+        entries = places.list_folder(location)
+        found = _logs_among(entries, latest)
+        if not found:  # all that were there are gone
+            latest = _latest_among(entries)
+        elif found == _logs_among(before, latest):
+            break
+    return [entry for entry in entries if _is_up_to(latest, entry)]
+
+
+def _latest_among(entries: Sequence[Entry]) -> int:
+    return max((file.offset for file in _logs_among(entries)), default=-1)
+
+
+def _logs_among(entries: Sequence[Entry], latest: int = INT64_MAX) -> set[FileName]:
+    files = (parse_file_name(entry.name) for entry in entries)
+    return {
+        file
+        for file in files
+        if file
+        and file.kind == LOG_KIND
+        and file.suffix in ("", SWAP_SUFFIX)
+        and file.offset <= latest
+    }
+
+
+def _is_up_to(latest: int, entry: Entry) -> bool:
+    file = parse_file_name(entry.name)
+    return file is None or file.kind != LOG_KIND or file.offset <= latest
 
 
 def _partition_name(location: str) -> DirectoryName | None:

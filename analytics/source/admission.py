@@ -12,21 +12,23 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from analytics.source.ranges import offsets_as_json, offsets_from_json
-from analytics.source.streaming import JsonOffsets, LogStreamReader, Offsets
+from analytics.source.streaming import JsonOffsets, LogStreamReader, Spans
 
 
 class AdmittingLogStreamReader(LogStreamReader, SupportsTriggerAvailableNow):
     """Told where each batch starts, so that limits hold from the first batch on."""
 
-    _target: Offsets | None = None
+    _target: Spans | None = None
 
     def latestOffset(self, start: JsonOffsets, limit: ReadLimit) -> JsonOffsets:  # type: ignore[override]  # noqa: N802
-        latest = self._target if self._target is not None else self.available()
-        begun = offsets_from_json(start)
-        latest = self.none_before(begun, latest)
-        if not isinstance(limit, ReadAllAvailable):
-            latest = self.admitted(begun, latest)
-        return offsets_as_json({**begun, **latest})
+        """A query that takes what is there and ends waits for nothing."""
+        end = self.next_end(
+            offsets_from_json(start),
+            self.available() if self._target is None else self._target,
+            is_limited=not isinstance(limit, ReadAllAvailable),
+            may_wait=self._target is None,
+        )
+        return offsets_as_json(end)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """A least number of offsets is seen to here: Spark's limits name one number each."""
@@ -36,7 +38,7 @@ class AdmittingLogStreamReader(LogStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(most or (1 << 62))
 
     def reportLatestOffset(self) -> JsonOffsets | None:  # noqa: N802
-        return offsets_as_json(self.available())
+        return offsets_as_json({name: span.end for name, span in self.available().items()})
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Whatever is appended from now on is for another query."""

@@ -6,7 +6,7 @@ Owns what an option may say and which of several wins. Must not know logs.
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -70,8 +70,8 @@ class Selection:
             return topic in self.topics
         if self.partitions is not None:
             return (topic, partition) in self.partitions
-        if self.pattern is not None:  # as consumers have it, a pattern means no internal topic
-            return topic not in INTERNAL_TOPICS and bool(re.fullmatch(self.pattern, topic))
+        if self.pattern is not None:  # as Spark has it: any part of a name, and no internal topic
+            return topic not in INTERNAL_TOPICS and bool(re.search(self.pattern, topic))
         return True
 
 
@@ -80,6 +80,7 @@ class Bound:
     """One end of what is read: an offset for all partitions (EARLIEST or LATEST) or for each, or
     a timestamp for all or for each."""
 
+    option: str
     offset: int | None = None
     offsets: Mapping[TopicPartition, int] | None = None
     timestamp: int | None = None
@@ -115,6 +116,7 @@ def parse_options(
 ) -> SourceOptions:
     """Raises OptionError for what an option cannot mean."""
     given = _Given(options)
+    given.check_trigger_limits()
     bytes_per_task = given.number("maxBytesPerTask")
     isolation = given.text("isolationLevel") or given.text("kafka.isolation.level")
     return SourceOptions(
@@ -124,7 +126,7 @@ def parse_options(
         ending=given.ending(is_streaming),
         isolation=_choice("isolationLevel", isolation or "read_uncommitted", Isolation),
         fails_on_data_loss=given.flag("failOnDataLoss", default=True),
-        skips_damage=given.on_damage() == "skip",
+        skips_damage=given.one_of("onDamage", "fail", "skip") == "skip",
         columns=given.columns(),
         checks_crc=given.flag("checkCrc", default=False),
         narrows_by_filters=given.flag("pushDownPredicate", default=False),
@@ -174,11 +176,16 @@ class _Given:
             raise OptionError(f"{name}: {text!r} is not a duration such as 30s or 15m")
         return int(match[1]) * _DURATION_MS[match[2] or "ms"]
 
-    def on_damage(self) -> str:
-        text = self.text("onDamage") or "fail"
-        if text not in ("fail", "skip"):
-            raise OptionError(f"onDamage: {text!r} is neither fail nor skip")
+    def one_of(self, name: str, default: str, other: str) -> str:
+        text = (self.text(name) or default).lower()
+        if text not in (default, other):
+            raise OptionError(f"{name}: {text!r} is neither {default} nor {other}")
         return text
+
+    def check_trigger_limits(self) -> None:
+        least, most = self.number("minOffsetsPerTrigger"), self.number("maxOffsetsPerTrigger")
+        if least is not None and most is not None and least > most:
+            raise OptionError(f"minOffsetsPerTrigger: {least} is more than the most, {most}")
 
     def directories(self) -> tuple[str, ...]:
         paths = self.text("paths")
@@ -214,6 +221,8 @@ class _Given:
                 raise OptionError("subscribe: name at least one topic")
             return Selection(topics=names_of_topics)
         if (pattern := self.text("subscribePattern")) is not None:
+            if not pattern:
+                raise OptionError("subscribePattern: the pattern is empty")
             try:
                 re.compile(pattern)
             except re.error as error:
@@ -228,14 +237,8 @@ class _Given:
         bound = self._bound("starting", default)
         if not is_streaming and _names(bound, LATEST):
             raise OptionError("startingOffsets: a batch query cannot start at the latest offsets")
-        strategy = self.text("startingOffsetsByTimestampStrategy") or "error"
-        if strategy not in ("error", "latest"):
-            raise OptionError(
-                f"startingOffsetsByTimestampStrategy: {strategy!r} is neither error nor latest"
-            )
-        return Bound(
-            bound.offset, bound.offsets, bound.timestamp, bound.timestamps, strategy == "latest"
-        )
+        strategy = self.one_of("startingOffsetsByTimestampStrategy", "error", "latest")
+        return replace(bound, is_latest_if_none=strategy == "latest")
 
     def ending(self, is_streaming: bool) -> Bound:
         names = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
@@ -250,21 +253,21 @@ class _Given:
     def _bound(self, side: str, default: str) -> Bound:
         """A timestamp for all wins over timestamps for each, and those over offsets."""
         if (text := self.text(f"{side}Timestamp")) is not None:
-            return Bound(timestamp=_timestamp(f"{side}Timestamp", text))
+            return Bound(f"{side}Timestamp", timestamp=_timestamp(f"{side}Timestamp", text))
         name = f"{side}OffsetsByTimestamp"
         if (text := self.text(name)) is not None:
             timestamps = _by_partition(name, text)
             if any(value < 0 for value in timestamps.values()):
                 raise OptionError(f"{name}: timestamps are milliseconds since 1970")
-            return Bound(timestamps=timestamps)
+            return Bound(name, timestamps=timestamps)
         name = f"{side}Offsets"
         text = self.text(name) or default
         if text.lower() in ("earliest", "latest"):
-            return Bound(offset=EARLIEST if text.lower() == "earliest" else LATEST)
+            return Bound(name, offset=EARLIEST if text.lower() == "earliest" else LATEST)
         offsets = _by_partition(name, text)
         if any(value < EARLIEST for value in offsets.values()):
             raise OptionError(f"{name}: offsets begin at 0; -1 is the latest, -2 the earliest")
-        return Bound(offsets=offsets)
+        return Bound(name, offsets=offsets)
 
 
 def _names(bound: Bound, offset: int) -> bool:
@@ -296,7 +299,7 @@ def _assigned(text: str) -> frozenset[TopicPartition]:
     parsed = _json("assign", text)
     try:
         found = frozenset(
-            (str(topic), int(number)) for topic, numbers in parsed.items() for number in numbers
+            (str(topic), _whole(number)) for topic, numbers in parsed.items() for number in numbers
         )
     except (AttributeError, TypeError, ValueError):
         raise OptionError(f"assign: {text!r} is not of the form {example}") from None
@@ -310,9 +313,16 @@ def _by_partition(name: str, text: str) -> dict[TopicPartition, int]:
     parsed = _json(name, text)
     try:
         return {
-            (str(topic), int(number)): int(value)
+            (str(topic), int(number)): _whole(value)
             for topic, numbers in parsed.items()
             for number, value in numbers.items()
         }
     except (AttributeError, TypeError, ValueError):
         raise OptionError(f"{name}: {text!r} is not of the form {example}") from None
+
+
+def _whole(number: Any) -> int:
+    """A number of JSON that is a whole one; int() would take half of one, and truth as well."""
+    if isinstance(number, int) and not isinstance(number, bool):
+        return number
+    raise ValueError

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from analytics.pieces import NO_FLOOR, NO_LIMIT
+from analytics.source.bounds import LogRange
 from analytics.source.filters import BATCH_COLUMNS, RECORD_COLUMNS, FilterColumns, Narrowing, narrow
 from analytics.source.options import SourceOptions
-from analytics.source.ranges import LogRange, batch_ranges, file_ranges
+from analytics.source.ranges import batch_ranges, file_ranges
 from analytics.source.splits import Split, plan_splits
 
 if TYPE_CHECKING:

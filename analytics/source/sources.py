@@ -5,6 +5,7 @@ worker that plans, so it loads nothing that only tasks need.
 """
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -29,7 +30,7 @@ BATCHES: Final = "barnabas-batches"
 PROBLEMS: Final = "barnabas-problems"
 
 # Headers are read at many times the speed of records.
-_HEADER_TASKS: Final = TaskBytes(1 << 30, 4 << 30)
+_HEADER_TASKS: Final = TaskBytes(2 << 30, 4 << 30)
 
 BATCH_SCHEMA: Final = """
     topic string, partition int, base_offset bigint, last_offset bigint, record_count int,
@@ -101,7 +102,7 @@ def register(spark: "SparkSession") -> None:
     """Make the sources known to a session. Those that Spark has found by itself stay."""
     from pyspark.errors import PySparkException
 
-    _share_code(spark)
+    _prepare_workers(spark)
     for source in (RecordSource, BatchSource, ProblemSource):
         try:
             spark.dataSource.register(source)
@@ -110,13 +111,20 @@ def register(spark: "SparkSession") -> None:
                 raise
 
 
-def _share_code(spark: "SparkSession") -> None:
-    """Have Spark's Python workers find this code where the driver has found it. A streaming query
-    of PySpark 4.3 starts a worker that is not told of --py-files."""
+def _prepare_workers(spark: "SparkSession") -> None:
+    """Have Spark's Python workers run as this driver does."""
     try:
-        environment = spark.sparkContext.environment
+        context = spark.sparkContext
     except AttributeError:  # Spark Connect: the workers are another machine's
         return
+    if str(context.master).startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable  # else any python3 of the PATH, with other packages
+    _share_code(context.environment)
+
+
+def _share_code(environment: dict[str, str]) -> None:
+    """Have workers find this code where the driver has found it. A streaming query of PySpark 4.3
+    starts a worker that is not told of --py-files."""
     home = str(Path(__file__).parents[2])
     known = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
     environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*known, home]))

@@ -22,8 +22,8 @@ from analytics.logs.lookup import (
 )
 from analytics.logs.partitions import Segment
 from analytics.pieces import NO_FLOOR, NO_LIMIT, Piece
+from analytics.source.bounds import LogRange
 from analytics.source.options import TaskBytes
-from analytics.source.ranges import LogRange
 
 # So that no core waits long for the last task of another.
 _TASKS_PER_CORE = 2
@@ -44,7 +44,12 @@ def plan_splits(
     first_timestamp: int = NO_FLOOR,
 ) -> list[Split]:
     """All that a query reads. Segments whose records are all older are left out."""
-    uncut = [piece for one in ranges for piece in _pieces(one, first_timestamp)]
+    uncut = [
+        piece
+        for one in ranges
+        if one.first_offset < one.end_offset
+        for piece in _pieces(one, first_timestamp)
+    ]
     total = sum(piece.size for piece in uncut)
     size = max(1, min(bytes_per_task(total, task_bytes, _cores()), -(-total // min_tasks)))
     return gather((part for piece in uncut for part in _cut(piece, size)), size)
@@ -120,7 +125,11 @@ def _cut(piece: Piece, size: int) -> Iterator[Piece]:
     cuts = [(batch.position, first_offset_of(file, batch)) for batch in inside]
     ends = [
         (piece.start, piece.first_offset),
-        *((position, max(offset, piece.first_offset)) for position, offset in cuts),
+        *(
+            (position, max(offset, piece.first_offset))
+            for position, offset in cuts
+            if offset is not None
+        ),
         (piece.end, piece.end_offset),
     ]
     for (start, first_offset), (end, end_offset) in pairwise(ends):

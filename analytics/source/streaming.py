@@ -7,23 +7,25 @@ which before is known here only from what was read last.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from analytics.logs.lookup import end_offset
 from analytics.logs.partitions import PartitionLog
-from analytics.source.options import Isolation, SourceOptions, TopicPartition
-from analytics.source.ranges import (
+from analytics.source.bounds import (
     LogRange,
-    committed_range,
+    ReadableLog,
     data_loss,
+    present_offset,
+    starting_offset,
+)
+from analytics.source.options import SourceOptions, TopicPartition
+from analytics.source.ranges import (
+    check_named,
     offsets_as_json,
     offsets_from_json,
-    present_offset,
     selected_logs,
-    starting_offset,
 )
 from analytics.source.readers import read_split
 from analytics.source.splits import plan_splits
@@ -33,6 +35,16 @@ if TYPE_CHECKING:
 
 Offsets = dict[TopicPartition, int]
 JsonOffsets = dict[str, dict[str, int]]
+
+
+class Span(NamedTuple):
+    """What can be read of a partition: from its beginning to the offset after the last record."""
+
+    start: int
+    end: int
+
+
+Spans = dict[TopicPartition, Span]
 
 
 def stream_reader(options: SourceOptions) -> DataSourceStreamReader:
@@ -54,13 +66,16 @@ class LogStreamReader(DataSourceStreamReader):
         self.options = options
         self._clock = clock
         self._last_end: Offsets | None = None
-        self._waiting_since: float | None = None
+        self._last_trigger: float | None = None
 
     def initialOffset(self) -> JsonOffsets:  # noqa: N802
         """Where a new query starts; one with a checkpoint goes on from there instead."""
         bound, fails = self.options.starting, self.options.fails_on_data_loss
+        logs = self._logs()
+        check_named(bound, logs)
         offsets = {
-            (log.topic, log.partition): starting_offset(log, bound, fails) for log in self._logs()
+            (log.topic, log.partition): starting_offset(self._readable(log), bound, fails)
+            for log in logs
         }
         self._last_end = offsets
         return offsets_as_json(offsets)
@@ -68,11 +83,12 @@ class LogStreamReader(DataSourceStreamReader):
     def latestOffset(self) -> JsonOffsets:  # type: ignore[override]  # noqa: N802
         """Where the next batch ends. How much it may take counts from the last one; after a
         restart that is known once a batch has been planned, and the first has no limit."""
-        latest = self.available()
-        if self._last_end is not None:
-            latest = self.admitted(self._last_end, self.none_before(self._last_end, latest))
-        self._last_end = latest
-        return offsets_as_json(latest)
+        available = self.available()
+        if self._last_end is None:
+            self._last_end = {name: span.end for name, span in available.items()}
+        else:
+            self._last_end = self.next_end(self._last_end, available)
+        return offsets_as_json(self._last_end)
 
     def partitions(self, start: JsonOffsets, end: JsonOffsets) -> Sequence[InputPartition]:
         """The splits of a batch. A partition that came since begins at its beginning."""
@@ -86,83 +102,81 @@ class LogStreamReader(DataSourceStreamReader):
             for name, log in logs.items()
             if name in last
         ]
-        return plan_splits(
-            [one for one in ranges if one.first_offset < one.end_offset],
-            self.options.task_bytes,
-            self.options.min_tasks,
-        )
+        return plan_splits(ranges, self.options.task_bytes, self.options.min_tasks)
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         return read_split(partition, self.options)
 
-    def available(self) -> Offsets:
-        """The offset after the last record that may be read, for each partition."""
-        return {(log.topic, log.partition): self._readable_end(log) for log in self._logs()}
-
-    def none_before(self, start: Mapping[TopicPartition, int], latest: Offsets) -> Offsets:
-        """The latest offsets, none of which may lie before what was read: such a log was cut off,
-        or another one has its name."""
-        shorter = sorted(name for name in latest if latest[name] < start.get(name, 0))
-        if shorter and self.options.fails_on_data_loss:
-            topic, partition = shorter[0]
-            ends = f"ends at {latest[shorter[0]]}, not {start[shorter[0]]}"
-            raise data_loss(f"{topic}-{partition} {ends}")
-        return {**latest, **{name: start[name] for name in shorter}}
-
-    def admitted(self, start: Mapping[TopicPartition, int], latest: Offsets) -> Offsets:
-        """How far the next batch may go, as the options on triggers say."""
-        start = self._with_new_partitions(start, latest)
-        waiting = sum(max(0, latest[name] - start[name]) for name in latest)
-        if self._should_wait(waiting):
-            return dict(start)
-        most = self.options.max_offsets_per_trigger
-        return latest if most is None else limited(start, latest, most)
-
-    def _with_new_partitions(
-        self, start: Mapping[TopicPartition, int], latest: Offsets
-    ) -> dict[TopicPartition, int]:
-        logs = {(log.topic, log.partition): log for log in self._logs()}
+    def available(self) -> Spans:
+        """What can be read of each partition."""
         return {
-            **{name: logs[name].start_offset for name in latest if name in logs},
-            **start,
+            (log.topic, log.partition): Span(log.start_offset, self._readable(log).end_offset)
+            for log in self._logs()
         }
 
+    def next_end(
+        self, start: Offsets, available: Spans, *, is_limited: bool = True, may_wait: bool = True
+    ) -> Offsets:
+        """Where the batch that starts there ends, as the options on triggers say."""
+        self._check_present(start, available)
+        latest = {name: span.end for name, span in available.items()}
+        self._check_not_shorter(start, latest)
+        begun = {**{name: span.start for name, span in available.items()}, **start}
+        if not is_limited:
+            return {**start, **latest}
+        waiting = sum(max(0, end - begun[name]) for name, end in latest.items())
+        if may_wait and self._should_wait(waiting):
+            return start
+        most = self.options.max_offsets_per_trigger
+        return {**start, **(latest if most is None else limited(begun, latest, most))}
+
     def _should_wait(self, waiting: int) -> bool:
+        """Whether there is something, but too little, and the last trigger is not long ago."""
         least = self.options.min_offsets_per_trigger
-        if least is None or waiting >= least:
-            self._waiting_since = None
+        if least is None or waiting == 0:
             return False
         now = self._clock()
-        if self._waiting_since is None:
-            self._waiting_since = now
-        if (now - self._waiting_since) * 1000 >= self.options.max_trigger_delay_ms:
-            self._waiting_since = None
-            return False
-        return True
+        if waiting < least and self._last_trigger is not None:
+            passed_ms = (now - self._last_trigger) * 1000
+            if passed_ms < self.options.max_trigger_delay_ms:
+                return True
+        self._last_trigger = now
+        return False
 
     def _logs(self) -> list[PartitionLog]:
         return selected_logs(self.options, is_streaming=True)
 
-    def _readable_end(self, log: PartitionLog) -> int:
-        end = end_offset(log)
-        if self.options.isolation is Isolation.COMMITTED:
-            return committed_range(log, log.start_offset, end).end_offset
-        return end
+    def _readable(self, log: PartitionLog) -> ReadableLog:
+        return ReadableLog(log, self.options.isolation)
 
     def _check_present(
-        self, wanted: Mapping[TopicPartition, int], logs: Mapping[TopicPartition, PartitionLog]
+        self, wanted: Mapping[TopicPartition, int], found: Collection[TopicPartition]
     ) -> None:
-        gone = sorted(f"{topic}-{number}" for topic, number in wanted.keys() - logs.keys())
+        gone = sorted(
+            f"{topic}-{number}" for topic, number in wanted if (topic, number) not in found
+        )
         if gone and self.options.fails_on_data_loss:
             raise data_loss(f"there is no log of {', '.join(gone)} any more")
 
+    def _check_not_shorter(self, start: Mapping[TopicPartition, int], latest: Offsets) -> None:
+        """A log that ends before what was read was cut off, or another one has its name. Where
+        that is no error, the query goes on from that end, as Spark's Kafka source does."""
+        if not self.options.fails_on_data_loss:
+            return
+        for (topic, partition), end in sorted(latest.items()):
+            if end < (begun := start.get((topic, partition), 0)):
+                raise data_loss(f"{topic}-{partition} ends at {end}, not {begun}")
+
     def _range(self, log: PartitionLog, first: int | None, end: int) -> LogRange:
         offset = log.start_offset if first is None else first
-        if first is not None and offset < end:
+        if offset >= end:
+            return LogRange(log, offset, end)
+        if first is not None:
             offset = present_offset(log, offset, self.options.fails_on_data_loss)
-        if self.options.isolation is Isolation.COMMITTED and offset < end:
-            return committed_range(log, offset, end)
-        return LogRange(log, offset, end)
+        readable = self._readable(log)
+        if self.options.fails_on_data_loss and readable.end_offset < end:
+            raise data_loss(f"{readable} ends at {readable.end_offset}, not {end}")
+        return readable.between(offset, end)
 
 
 def limited(start: Mapping[TopicPartition, int], latest: Offsets, most: int) -> Offsets:
@@ -173,6 +187,6 @@ def limited(start: Mapping[TopicPartition, int], latest: Offsets, most: int) -> 
     if total <= most:
         return latest
     return {
-        name: start[name] + min(count, max(1 if count else 0, count * most // total))
+        name: start[name] + max(1, count * most // total) if count else latest[name]
         for name, count in waiting.items()
     }

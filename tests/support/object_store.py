@@ -15,11 +15,12 @@ BUCKET = "logs"
 
 
 @contextmanager
-def object_store(folder: Path) -> Iterator[str]:
-    """The URI under which PyArrow finds the bucket."""
+def object_store(folder: Path, closed: str | None = None) -> Iterator[str]:
+    """The URI under which PyArrow finds the bucket; a folder in it may be closed to everybody."""
 
     class Handler(_Handler):
         root = folder
+        closed_prefix = closed
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -35,6 +36,7 @@ def object_store(folder: Path) -> Iterator[str]:
 
 class _Handler(BaseHTTPRequestHandler):
     root: Path
+    closed_prefix: str | None
     protocol_version = "HTTP/1.1"
 
     def do_HEAD(self) -> None:
@@ -50,8 +52,11 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         _, _, key = unquote(parts.path).lstrip("/").partition("/")
         if not key:
-            listing = self._listing({name: text[0] for name, text in parse_qs(parts.query).items()})
-            self._send(200, listing.encode(), has_body)
+            query = {name: text[0] for name, text in parse_qs(parts.query).items()}
+            if self.closed_prefix and query.get("prefix", "").startswith(self.closed_prefix):
+                self._send(403, b"<Error><Code>AccessDenied</Code></Error>", has_body)
+            else:
+                self._send(200, self._listing(query).encode(), has_body)
             return
         file = self.root / key
         if not file.is_file():

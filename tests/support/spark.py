@@ -19,3 +19,14 @@ def running_spark(directory: Path, master: str = "local[2]") -> Iterator[SparkSe
     with spark_session(java_home, master, directory / "spark.log", scratch) as spark:
         analytics.register(spark)
         yield spark
+
+
+def path_without_java(directory: Path) -> Path:
+    """A PATH with what Spark's shell scripts call, and no Java and no Python."""
+    tools = directory / "tools"
+    tools.mkdir()
+    for name in ("bash", "sh", "env", "dirname", "basename", "uname", "ps", "head", "id", "rm"):
+        for folder in ("/usr/bin", "/bin"):
+            if Path(folder, name).exists() and not (tools / name).exists():
+                (tools / name).symlink_to(Path(folder, name))
+    return tools

@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Final
 
 from broker.java import find_java, spark_java_home
-from tests.support.apache_kafka import JavaServer, cache_directory
+from tests.support.apache_kafka import JavaServer
+from tests.support.maven import cache_directory
 
 # What docs/analytics-internals.md says that executors need, beside PySpark.
 EXECUTOR_PACKAGES: Final = (
-    "crc32c", "lz4", "numba", "numpy", "pyarrow", "python-snappy", "zstandard",
+    "cramjam", "crc32c", "lz4", "numba", "numpy", "pyarrow", "python-snappy", "zstandard",
 )  # fmt: skip
 
 _MASTER: Final = "org.apache.spark.deploy.master.Master"

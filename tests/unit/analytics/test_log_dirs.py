@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from analytics.errors import AnalysisError
-from analytics.logs.partitions import find_partitions
+from analytics.logs.partitions import find_all, find_partitions
 from tests.unit.analytics.segments import batch, write_segment
 
 
@@ -76,3 +76,13 @@ def test_a_path_without_logs_is_told_in_one_line(
         find_partitions(target)
     assert str(caught.value).startswith(f"{target}: {why}")
     assert "\n" not in str(caught.value)
+
+
+def test_a_place_may_get_logs_later_but_one_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing")
+    assert find_all([missing], may_be_empty=True) == []
+    with pytest.raises(AnalysisError, match="there is no such directory"):
+        find_all([missing])
+    for name in ("nowhere://logs", __file__):
+        with pytest.raises(AnalysisError, match=r"cannot be read|is not a directory"):
+            find_all([missing, name], may_be_empty=True)

@@ -41,11 +41,20 @@ def test_a_timestamp_wins_over_timestamps_and_those_over_offsets(side: str) -> N
     assert bound(**offsets, **timestamps, **timestamp) == (5, None, None)
 
 
-def test_a_pattern_means_whole_names_and_no_internal_topic() -> None:
-    selection = parse_options({**PATH, "subscribePattern": "_*a.*|__consumer_offsets"}).selection
+def test_a_pattern_means_any_part_of_a_name_as_in_spark_and_no_internal_topic() -> None:
+    selection = parse_options({**PATH, "subscribePattern": "^a|b$|__consumer_offsets"}).selection
     assert selection.includes("abc", 0)
-    assert not selection.includes("cab", 0)
+    assert selection.includes("cab", 0)
+    assert not selection.includes("cabc", 0)
     assert not selection.includes("__consumer_offsets", 0)
+
+
+def test_choices_have_no_case() -> None:
+    given = {"startingOffsetsByTimestampStrategy": "LATEST", "onDamage": "Skip"}
+    options = parse_options({**PATH, **given, "isolationLevel": "READ_COMMITTED"})
+    assert options.starting.is_latest_if_none
+    assert options.skips_damage
+    assert options.isolation is Isolation.COMMITTED
 
 
 def test_isolation_may_have_the_consumers_name() -> None:
@@ -62,6 +71,10 @@ def test_isolation_may_have_the_consumers_name() -> None:
         ({"assign": "[1]"}, "assign: .* is not of the form"),
         ({"assign": "{"}, "assign: .* is not JSON"),
         ({"subscribePattern": "("}, "subscribePattern"),
+        ({"subscribePattern": " "}, "subscribePattern: the pattern is empty"),
+        ({"assign": '{"t": ["0"]}'}, "assign: .* is not of the form"),
+        ({"startingOffsets": '{"t": {"0": 2.5}}'}, "startingOffsets: .* is not of the form"),
+        ({"startingOffsets": '{"t": {"0": true}}'}, "startingOffsets: .* is not of the form"),
         ({"startingOffsets": "latest"}, "cannot start at the latest"),
         ({"startingOffsets": '{"t": {"0": -1}}'}, "cannot start at the latest"),
         ({"startingOffsets": '{"t": {"0": -3}}'}, "offsets begin at 0"),
@@ -76,6 +89,10 @@ def test_isolation_may_have_the_consumers_name() -> None:
         ({"excludeColumns": "values"}, "there is no column values"),
         ({"maxOffsetsPerTrigger": "0"}, "not a number above 0"),
         ({"maxTriggerDelay": "soon"}, "not a duration"),
+        (
+            {"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"},
+            "minOffsetsPerTrigger: 9 is more than the most, 8",
+        ),
     ],
 )
 def test_what_an_option_cannot_mean_is_refused(given: dict[str, str], message: str) -> None:

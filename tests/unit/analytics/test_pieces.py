@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from analytics.errors import AnalysisError
+from analytics.logs.lookup import walk
+from analytics.logs.partitions import find_partitions
+from analytics.pieces import OpenPiece, Piece, open_piece
 from analytics.source.readers import RecordReader
 from storage.log import Log
 from storage.retention import enforce_retention
@@ -93,3 +96,44 @@ def test_a_partition_deleted_under_a_reader_is_data_loss(tmp_path: Path) -> None
     (tmp_path / "t-0").rename(tmp_path / "t-0.0123-delete")
     with pytest.raises(AnalysisError, match="was deleted while it was read"):
         read(reader, splits)
+
+
+def offsets_in(opened: OpenPiece) -> list[int]:
+    """Those of a piece whose batches hold a record each."""
+    piece = opened.piece
+    found = [one.header.base_offset for one in walk(opened.file, piece.start, piece.end)]
+    return [offset for offset in found if piece.first_offset <= offset < piece.end_offset]
+
+
+def test_a_segment_replaced_again_while_its_replacement_is_read_is_read_once(
+    tmp_path: Path,
+) -> None:
+    for base in (0, 10, 20):
+        write_segment(tmp_path, "t-0", base, [batch(n, 1) for n in range(base, base + 10)])
+    (log,) = find_partitions(tmp_path)
+    piece = Piece(log.segments[0], 0, log.segments[0].size, 0, 30)
+    (tmp_path / "t-0" / f"{0:020d}.log").unlink()
+    write_segment(tmp_path, "t-0", 0, [batch(n, 1) for n in range(0, 10, 2)])
+    opened = open_piece(piece, fail_on_data_loss=True)
+    found = offsets_in(next(opened))
+    # Meanwhile the second and third become one, and lose their odd records as well.
+    for base in (10, 20):
+        (tmp_path / "t-0" / f"{base:020d}.log").unlink()
+    write_segment(tmp_path, "t-0", 10, [batch(n, 1) for n in range(10, 30, 2)])
+    for one in opened:
+        found += offsets_in(one)
+    assert found == list(range(0, 30, 2))
+
+
+def test_segments_deleted_twice_under_a_tolerant_reader_are_left_out(tmp_path: Path) -> None:
+    for base in (0, 10, 20):
+        write_segment(tmp_path, "t-0", base, [batch(n, 1) for n in range(base, base + 10)])
+    (log,) = find_partitions(tmp_path)
+    piece = Piece(log.segments[0], 0, log.segments[0].size, 0, 30)
+    (tmp_path / "t-0" / f"{0:020d}.log").unlink()
+    opened = open_piece(piece, fail_on_data_loss=False)
+    assert offsets_in(next(opened)) == list(range(10, 20))
+    for base in (10, 20):
+        (tmp_path / "t-0" / f"{base:020d}.log").unlink()
+    write_segment(tmp_path, "t-0", 30, [batch(30, 1)])
+    assert [offset for one in opened for offset in offsets_in(one)] == []

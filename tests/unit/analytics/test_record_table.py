@@ -1,5 +1,6 @@
 """The record table, row by row, against what consumers read and against the batches themselves."""
 
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,26 @@ def test_batches_are_capped_by_rows_and_by_bytes(tmp_path: Path) -> None:
     assert [row["offset"] for table in by_bytes for row in table.to_pylist()] == list(range(100))
 
 
+def test_the_cap_holds_again_after_a_record_larger_than_it(tmp_path: Path) -> None:
+    builder = BatchBuilder()
+    for size in (100_000, *[100] * 1000):
+        builder.append(START_MS, None, bytes(size))
+    write_segment(tmp_path, "t-0", 0, [builder.build()])
+    tables, _ = read(tmp_path, RecordQuery(ALL, bytes_per_batch=1000))
+    sizes = [sum(map(len, table["value"].to_pylist())) for table in tables]
+    assert sizes[0] >= 100_000
+    assert {*sizes[1:]} == {1000}
+
+
+@pytest.mark.parametrize("cap", [1, 2, 3])
+def test_a_cap_of_almost_nothing_is_outgrown_as_well(tmp_path: Path, cap: int) -> None:
+    builder = BatchBuilder()
+    builder.append(START_MS, b"key", None, [("header", b"value")])
+    write_segment(tmp_path, "t-0", 0, [builder.build()])
+    (table,), _ = read(tmp_path, RecordQuery(ALL, bytes_per_batch=cap))
+    assert table["key"].to_pylist() == [b"key"]
+
+
 def test_a_record_larger_than_the_cap_has_a_batch_of_its_own(tmp_path: Path) -> None:
     builder = BatchBuilder(base_offset=0)
     for offset, size in enumerate((10, 5000, 10)):
@@ -146,7 +167,7 @@ def test_compressed_data_that_is_none_is_a_problem_of_that_batch(tmp_path: Path)
         assert [problem.kind for problem in problems] == [Kind.UNREADABLE], codec
 
 
-@pytest.mark.parametrize("cut", [1, 20, 60, 61, 70])
+@pytest.mark.parametrize("cut", [8, 20, 60, 61, 70])
 def test_half_a_batch_at_the_end_of_a_log_is_its_end(tmp_path: Path, cut: int) -> None:
     write_segment(tmp_path, "t-0", 0, [batch(0, 3), batch(3, 3)[:cut]])
     assert offsets(tmp_path) == [0, 1, 2]
@@ -162,10 +183,29 @@ def test_half_a_batch_before_another_segment_is_damage(tmp_path: Path) -> None:
     assert offsets(tmp_path, onDamage="skip") == [0, 1, 2, 6, 7, 8]
 
 
-def test_the_unused_part_of_a_preallocated_log_is_no_damage(tmp_path: Path) -> None:
-    write_segment(tmp_path, "t-0", 0, [batch(0, 3), bytes(10_000)])
+@pytest.mark.parametrize("unused", [1, 25, 26, 61, 10_000])
+def test_the_unused_part_of_a_preallocated_log_is_no_damage(tmp_path: Path, unused: int) -> None:
+    write_segment(tmp_path, "t-0", 0, [batch(0, 3), bytes(unused)])
     assert offsets(tmp_path) == [0, 1, 2]
     assert read(tmp_path)[1] == []
+
+
+@pytest.mark.parametrize("damage", ["length", "zeros"])
+def test_damage_in_the_middle_of_the_last_segment_is_not_its_end(
+    tmp_path: Path, damage: str
+) -> None:
+    batches = [batch(n, 1) for n in range(4)]
+    middle = sum(map(len, batches[:2]))
+    if damage == "length":
+        batches[1][8:12] = (10_000).to_bytes(4)
+    else:
+        batches[1][:] = bytes(len(batches[1]))
+    segment = write_segment(tmp_path, "t-0", 0, batches)
+    segment.with_suffix(".index").write_bytes(struct.pack(">ii", 2, middle))
+    in_two = {"maxBytesPerTask": str(middle)}
+    assert offsets(tmp_path, **in_two, onDamage="skip") == [0, 2, 3]
+    with pytest.raises(DamagedLogError):
+        offsets(tmp_path, **in_two)
 
 
 def test_zeros_before_another_segment_are_damage(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The streaming reader, driven as Spark drives it, over logs that grow."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
@@ -9,34 +8,12 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from analytics.errors import AnalysisError
 from analytics.source.admission import AdmittingLogStreamReader
 from analytics.source.options import parse_options
-from analytics.source.streaming import LogStreamReader, limited
-from tests.unit.analytics.logs import append, write_log
-from tests.unit.analytics.segments import batch, write_segment
-
-EARLIEST = {"startingOffsets": "earliest"}
-
-
-def reader(directory: Path, **options: str) -> AdmittingLogStreamReader:
-    return AdmittingLogStreamReader(
-        parse_options({"path": str(directory), **options}, is_streaming=True)
-    )
-
-
-def old_reader(directory: Path, **options: str) -> LogStreamReader:
-    return LogStreamReader(parse_options({"path": str(directory), **options}, is_streaming=True))
-
-
-def read(stream: LogStreamReader, start: Any, end: Any) -> list[tuple[str, int]]:
-    return [
-        (f"{row['topic']}-{row['partition']}", row["offset"])
-        for split in stream.partitions(start, end)
-        for table in stream.read(split)
-        for row in table.to_pylist()
-    ]
-
-
-def offsets(stream: LogStreamReader, start: Any, end: Any) -> list[int]:
-    return [offset for _, offset in read(stream, start, end)]
+from analytics.source.streaming import limited
+from storage.records.control import ControlType
+from tests.unit.analytics.logs import SMALL_SEGMENTS, Transactions, append, write_log
+from tests.unit.analytics.segments import START_MS, batch, write_segment
+from tests.unit.analytics.streams import EARLIEST, offsets, old_reader, read, reader
+from tests.unit.storage.support import ManualClock, open_log
 
 
 def test_a_new_query_starts_at_the_end_unless_told_otherwise(tmp_path: Path) -> None:
@@ -109,21 +86,35 @@ def test_a_limit_is_shared_in_proportion() -> None:
 
 def test_a_trigger_waits_for_enough_offsets_but_not_for_ever(tmp_path: Path) -> None:
     file = write_segment(tmp_path, "t-0", 0, [batch(0, 3)])
-    now = [0.0]
+    now = [100.0]
     options = {"minOffsetsPerTrigger": "5", "maxTriggerDelay": "10s", **EARLIEST}
     stream = AdmittingLogStreamReader(
         parse_options({"path": str(tmp_path), **options}, is_streaming=True), lambda: now[0]
     )
     limit = stream.getDefaultReadLimit()
-    start = stream.initialOffset()
-    assert stream.latestOffset(start, limit) == start
-    now[0] = 9.9
-    assert stream.latestOffset(start, limit) == start
-    now[0] = 10.0
-    assert stream.latestOffset(start, limit) == {"t": {"0": 3}}
+    assert stream.latestOffset(stream.initialOffset(), limit) == {"t": {"0": 3}}  # as in Spark
     with file.open("ab") as opened:
-        opened.write(batch(3, 5))
-    assert stream.latestOffset({"t": {"0": 3}}, limit) == {"t": {"0": 8}}
+        opened.write(batch(3, 4))
+    start = {"t": {"0": 3}}
+    assert stream.latestOffset(start, limit) == start
+    now[0] = 109.9
+    assert stream.latestOffset(start, limit) == start
+    now[0] = 110.0
+    assert stream.latestOffset(start, limit) == {"t": {"0": 7}}
+    now[0] = 111.0
+    with file.open("ab") as opened:
+        opened.write(batch(7, 5))
+    assert stream.latestOffset({"t": {"0": 7}}, limit) == {"t": {"0": 12}}
+
+
+def test_a_query_that_takes_what_is_there_does_not_wait_for_more(tmp_path: Path) -> None:
+    write_segment(tmp_path, "t-0", 0, [batch(0, 10)])
+    limits = {"minOffsetsPerTrigger": "6", "maxOffsetsPerTrigger": "6"}
+    stream = reader(tmp_path, **EARLIEST, **limits)
+    stream.prepareForTriggerAvailableNow()
+    limit = stream.getDefaultReadLimit()
+    assert stream.latestOffset({"t": {"0": 0}}, limit) == {"t": {"0": 6}}
+    assert stream.latestOffset({"t": {"0": 6}}, limit) == {"t": {"0": 10}}
 
 
 def test_partitions_and_topics_that_come_later_are_read_from_their_beginning(
@@ -157,24 +148,41 @@ def test_with_trigger_available_now_nothing_is_read_that_came_later(tmp_path: Pa
     assert stream.latestOffset(stream.initialOffset(), ReadAllAvailable()) == {"t": {"0": 3}}
 
 
-def test_records_that_are_gone_end_the_query_unless_told_otherwise(tmp_path: Path) -> None:
-    write_segment(tmp_path, "t-0", 10, [batch(10, 2)])
-    start, end = {"t": {"0": 3}}, {"t": {"0": 12}}
-    with pytest.raises(AnalysisError, match="t-0 begins at 10, not 3: records are gone"):
-        reader(tmp_path).partitions(start, end)
-    assert offsets(reader(tmp_path, failOnDataLoss="false"), start, end) == [10, 11]
-    gone = {"t": {"0": 12}, "u": {"0": 1}}
-    with pytest.raises(AnalysisError, match="there is no log of u-0 any more"):
-        reader(tmp_path).partitions(end, gone)
+def test_a_directory_that_comes_later_keeps_no_other_waiting(tmp_path: Path) -> None:
+    write_segment(tmp_path / "one", "t-0", 0, [batch(0, 2)])
+    options = {"path": f"{tmp_path}/one,{tmp_path}/two", **EARLIEST}
+    stream = AdmittingLogStreamReader(parse_options(options, is_streaming=True))
+    start = stream.initialOffset()
+    assert start == {"t": {"0": 0}}
+    write_segment(tmp_path / "two", "t-1", 0, [batch(0, 1)])
+    assert stream.latestOffset(start, ReadAllAvailable()) == {"t": {"0": 2, "1": 1}}
 
 
-def test_a_log_that_ends_before_what_was_read_is_data_loss(tmp_path: Path) -> None:
+def test_offsets_to_start_at_must_name_just_the_partitions_that_are_read(tmp_path: Path) -> None:
     write_segment(tmp_path, "t-0", 0, [batch(0, 2)])
-    start = {"t": {"0": 9}}
-    with pytest.raises(AnalysisError, match="t-0 ends at 2, not 9: records are gone"):
-        reader(tmp_path).latestOffset(start, ReadAllAvailable())
-    tolerant = reader(tmp_path, failOnDataLoss="false")
-    assert tolerant.latestOffset(start, ReadAllAvailable()) == start
+    write_segment(tmp_path, "t-1", 0, [batch(0, 2)])
+    for option in ("startingOffsets", "startingOffsetsByTimestamp"):
+        stream = reader(tmp_path, **{option: '{"t": {"0": 1}}'})
+        with pytest.raises(AnalysisError, match=f"{option}: .* lacks t-1"):
+            stream.initialOffset()
+
+
+def test_a_query_of_what_is_committed_starts_at_the_first_open_transaction(tmp_path: Path) -> None:
+    log = open_log(tmp_path, SMALL_SEGMENTS, clock=ManualClock(START_MS))
+    producers = Transactions(log)
+    producers.write(1, 5)
+    producers.end(1, ControlType.COMMIT)
+    opened = producers.write(2, 3)
+    later = {"startingTimestamp": str(START_MS + 3), "startingOffsetsByTimestampStrategy": "latest"}
+    for options in ({}, {**later, "startingTimestamp": str(START_MS + 9)}):
+        stream = reader(tmp_path, isolationLevel="read_committed", **options)
+        start = stream.initialOffset()
+        assert start == {"topic": {"0": 6}}
+        assert stream.latestOffset(start, ReadAllAvailable()) == start
+    assert reader(tmp_path, **later).initialOffset() == {"topic": {"0": 3}}
+    producers.end(2, ControlType.COMMIT)
+    assert offsets(stream, start, stream.latestOffset(start, ReadAllAvailable())) == opened
+    log.close()
 
 
 def test_the_reader_of_spark_4_1_limits_what_follows_what_it_has_read(tmp_path: Path) -> None:

