@@ -286,16 +286,17 @@ class Log(LogReader):
     def rename_directory(self, name: str) -> None:
         """Give the directory another name beside the old one."""
         target = self.directory.with_name(name)
-        try:
-            self.environment.files.replace(self.directory, target)
-        except OSError as error:
-            self._fail(error)
-        self.environment.deferred_deletes.moved(str(self.directory), str(target))
-        self.directory = target
-        for segment in self.segments:
-            segment.rename(str(target), segment.suffix)
-        self.epochs.directory = str(target)
-        self.producers.snapshots.directory = str(target)
+        with self._rename_lock:
+            try:
+                self.environment.files.replace(self.directory, target)
+            except OSError as error:
+                self._fail(error)
+            self.environment.deferred_deletes.moved(str(self.directory), str(target))
+            self.directory = target
+            for segment in self.segments:
+                segment.rename(str(target), segment.suffix)
+            self.epochs.directory = str(target)
+            self.producers.snapshots.directory = str(target)
 
     def remove_expired_producers(self) -> None:
         """Forget producer ids that have not written for long."""

@@ -7,6 +7,7 @@ when its disk fails. Reading (log_reader.py) and writing (log.py) build on it.
     recovery point <= end offset
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from threading import Lock
 from typing import NoReturn
@@ -20,6 +21,7 @@ from storage.log_config import LogConfig
 from storage.producer_recovery import rebuild_producers
 from storage.records.layout import MAGIC_2
 from storage.recovery import SegmentLoader
+from storage.segment import Segment
 from storage.segment_files import FUTURE_DIRECTORY_SUFFIX, parse_directory_name
 from storage.segments import Segments
 from storage.validation import RecordRules
@@ -50,6 +52,7 @@ class LogState:
         # Compaction has been over all before it; None if it never was here.
         self.cleaned_offset: int | None = None
         self._flush_lock = Lock()
+        self._rename_lock = Lock()
         # How often the end was cut off: whoever read the log before must look again.
         self.truncations = 0
         self.last_flush_ms = self._clock()
@@ -182,9 +185,7 @@ class LogState:
             first = self.recovery_point - self.config.preallocate
             unflushed = self.segments.between(first, target)
         try:
-            for segment in unflushed:
-                segment.sync()
-            self.epochs.sync()
+            self._sync(unflushed)
         except OSError as error:
             self._fail(error)
         with self._flush_lock:
@@ -192,6 +193,23 @@ class LogState:
             if self.truncations == truncations and target > self.recovery_point:
                 self.recovery_point = target
         self.last_flush_ms = self._clock()
+
+    def _sync(self, segments: Iterable[Segment]) -> None:
+        """Bring files to the disk whose directory may be renamed, or given up, meanwhile."""
+        while True:
+            directory = self.directory
+            try:
+                for segment in segments:
+                    segment.sync()
+                self.epochs.sync()
+            except FileNotFoundError:
+                with self._rename_lock:  # one that is under way first gives all files their paths
+                    if self.segments.active.deleted:
+                        return
+                    if self.directory == directory:
+                        raise
+            else:
+                return
 
     def release_files(self) -> None:
         """Let go of all descriptors; they are opened again when needed."""

@@ -351,20 +351,15 @@ class Segment(LogFile):
     def sync(self) -> None:
         """Bring all files to the disk; may run in a thread while the segment is in use.
 
-        The files may be renamed meanwhile, or given up altogether.
+        They may be given up meanwhile. Where their directory is renamed, FileNotFoundError is
+        raised, and the log tries again.
         """
-        while True:
-            directory = self.directory
-            try:
-                self.sync_file()
-                self.indexes.sync()
-            except FileNotFoundError:
-                if self.deleted:
-                    return
-                if directory == self.directory:
-                    raise
-            else:
-                return
+        try:
+            self.sync_file()
+            self.indexes.sync()
+        except FileNotFoundError:
+            if not self.deleted:
+                raise
 
     def rename(self, directory: str, suffix: str) -> None:
         """Move the files to another suffix, or take note that their directory was renamed."""

@@ -1,7 +1,5 @@
-"""Rolling, flushing, truncation, retention and the log start offset."""
+"""Rolling, truncation, retention and the log start offset."""
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,8 +11,6 @@ from storage.errors import (
     RecordBatchTooLargeError,
     UnexpectedAppendOffsetError,
 )
-from storage.faulty_files import FaultyFiles
-from storage.files import Descriptor, Files
 from storage.log import Log
 from storage.log_config import INT32_MAX, LogConfig
 from storage.retention import enforce_retention
@@ -140,90 +136,6 @@ def test_follower_leaves_out_a_batch_that_is_cut_off(tmp_path: Path) -> None:
     nothing = log.append_as_follower(bytes(make_batch(base_offset=1)[:-5]))
     assert nothing.record_count == 0
     assert log.end_offset == 1
-
-
-# Flushing
-
-
-def test_flush_by_count_brings_files_to_the_disk(tmp_path: Path) -> None:
-    files = FaultyFiles()
-    log = open_log(tmp_path, LogConfig(flush_messages=3), files=files)
-    append_values(log, b"a", b"b")
-    assert not any(call == "sync" for call, _ in files.calls)
-    assert log.recovery_point == 0
-    append_values(log, b"c")
-    synced = {Path(path).name for call, path in files.calls if call == "sync"}
-    base = "00000000000000000000"
-    assert synced >= {f"{base}.log", f"{base}.index", f"{base}.timeindex", "topic-0"}
-    assert "leader-epoch-checkpoint" in synced
-    assert log.recovery_point == 3
-
-
-def test_flush_covers_only_what_is_not_on_the_disk_yet(tmp_path: Path) -> None:
-    files = FaultyFiles()
-    log = open_log(tmp_path, SMALL, files=files)
-    append_values(log, *[b"value"] * 8)
-    log.flush(log.segments.active.base_offset)
-    assert log.recovery_point == log.segments.active.base_offset
-    assert not log.has_unflushed_segments
-    files.calls.clear()
-    log.flush()
-    synced = {Path(path).name for call, path in files.calls if call == "sync" and "0.log" in path}
-    assert len([name for name in synced if name.endswith(".log")]) <= 1
-    assert log.unflushed_records == 0
-
-
-def test_flush_in_a_thread_while_the_log_changes(tmp_path: Path) -> None:
-    log = open_log(tmp_path, SMALL)
-    with ThreadPoolExecutor(1) as pool:
-        for round_number in range(30):
-            flushing = pool.submit(log.flush)
-            append_values(log, *[b"value"] * 5)
-            if round_number % 7 == 3:
-                log.truncate_to(log.end_offset - 3)
-            if round_number % 10 == 9:
-                log.advance_start_offset(log.high_watermark - 4)
-                enforce_retention(log)
-            flushing.result()
-    log.flush()
-    assert log.recovery_point == log.end_offset
-
-
-class InterruptedFiles(Files):
-    """Calls something in the middle of the next sync."""
-
-    interruption: Callable[[], None] | None = None
-
-    def sync(self, file: Descriptor) -> None:
-        interruption, self.interruption = self.interruption, None
-        if interruption is not None:
-            interruption()
-        super().sync(file)
-
-
-def test_a_truncation_during_a_flush_keeps_the_recovery_point_low(tmp_path: Path) -> None:
-    files = InterruptedFiles()
-    log = open_log(tmp_path, files=files)
-    append_values(log, b"a", b"b", b"c")
-
-    def rewrite() -> None:
-        log.truncate_to(1)
-        append_values(log, b"d", b"e")
-
-    files.interruption = rewrite
-    log.flush()
-    assert log.recovery_point == 0
-    log.flush()
-    assert log.recovery_point == 3
-
-
-def test_a_flush_survives_the_removal_of_its_segments(tmp_path: Path) -> None:
-    files = InterruptedFiles()
-    log = open_log(tmp_path, SMALL, files=files)
-    append_values(log, *[b"value"] * 10)
-    files.interruption = lambda: log.truncate_fully_and_start_at(100)
-    log.flush()
-    assert log.recovery_point == 100
 
 
 # Truncation
