@@ -197,14 +197,25 @@ def _output_to(file: Path) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """One line on what went wrong: the last of a Python worker's traceback, else the first of the
-    Java side's words where it speaks. A full disk is told of far below both."""
+    """One line on what went wrong: the last of a Python worker's traceback, else what the Java side
+    says of the first cause. A full disk is told of far below both."""
     everything = f"{error} {getattr(error, '_stackTrace', '')}"
     for full in _FULL_DISK:
         if full in everything:
             return full
-    java_exception = getattr(error, "java_exception", None)
-    text = str(java_exception.toString() if java_exception is not None else error)
-    _, traceback, in_python = text.partition(_TRACEBACK)
-    lines = [line.strip() for line in in_python.split(_JAVA_FRAMES)[0].splitlines() if line.strip()]
-    return lines[-1] if traceback and lines else text.strip().splitlines()[0].strip()
+    told = list(_told(error))
+    for text in told:
+        in_python = text.partition(_TRACEBACK)[2].split(_JAVA_FRAMES)[0].strip()
+        if in_python:
+            return in_python.splitlines()[-1].strip()
+    return told[-1].strip().partition("\n")[0].strip()
+
+
+def _told(error: Exception) -> Iterator[str]:
+    """What an error says; on the Java side also what that says which caused it, and so on."""
+    cause = getattr(error, "java_exception", None)
+    if cause is None:
+        yield str(error)
+    while cause is not None:
+        yield str(cause.toString())
+        cause = cause.getCause()
