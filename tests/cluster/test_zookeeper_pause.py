@@ -77,7 +77,7 @@ def test_cluster_heals_without_two_leaders_after_zookeeper_stood_still(
         partitions += [("shared", number) for number in SHARED]
         writers = [Writer(number, broker.port, partitions) for number, broker in enumerate(brokers)]
 
-        async def write_through_the_pause() -> tuple[float, float]:
+        async def write_through_the_pause() -> tuple[float, float, float]:
             tasks = [asyncio.create_task(writer.run()) for writer in writers]
             try:
                 await asyncio.sleep(WRITING_SECONDS)
@@ -90,21 +90,23 @@ def test_cluster_heals_without_two_leaders_after_zookeeper_stood_still(
                     wait_until_healthy, healed, HEAL_SECONDS, resumed
                 )
                 print(f"healed {seconds:.2f} s after the pause")
+                healed_at = time.monotonic()
                 await asyncio.sleep(WRITING_SECONDS)
                 assert not any(task.done() for task in tasks), "a connection was lost"
-                return stopped, resumed
+                return stopped, resumed, healed_at
             finally:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
 
-        stopped, resumed = asyncio.run(write_through_the_pause())
+        stopped, resumed, healed_at = asyncio.run(write_through_the_pause())
         for writer in writers:
             during = [one for one in writer.accepted if stopped < one.started < resumed]
             assert ("single", writer.broker) in {one.partition for one in during}
         check_no_two_leaders(
             (one for writer in writers for one in writer.accepted),
             [broker.data for broker in brokers],
+            healed_at,
         )
         after = ask(connect, lambda store: store.brokers())
         expired = [one for one in after if after[one].epoch > before[one].epoch]

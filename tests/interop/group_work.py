@@ -137,10 +137,10 @@ def work_through(team: Team, bootstrap: str, name: str, *, changes: int, seed: i
     check(crew.ledger, produced, commits_of(bootstrap, group, name))
 
 
-def committed(admin: AdminClient, group: str) -> int:
+def committed(admin: AdminClient, group: str, timeout_seconds: float = TIMEOUT_SECONDS) -> int:
     """How many records a group is done with."""
     wanted = ConsumerGroupTopicPartitions(group)
-    found = admin.list_consumer_group_offsets([wanted])[group].result(TIMEOUT_SECONDS)
+    found = admin.list_consumer_group_offsets([wanted])[group].result(timeout_seconds)
     return sum(max(one.offset, 0) for one in found.topic_partitions)
 
 
