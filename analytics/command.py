@@ -64,9 +64,10 @@ def analyze(request: Request, java_home: Path) -> int:
         chosen = _chosen_analyses(request)
         # HDFS is read through Java, also before Spark starts.
         os.environ["JAVA_HOME"] = str(java_home)
-        partitions = _chosen_partitions(request)
+        found = _found_partitions(request)
+        partitions = _chosen_partitions(request, found)
         _check_targets(request)
-        results = _results(request, java_home, chosen, partitions)
+        results = _results(request, java_home, chosen, found)
     if request.report is not None:
         _write_report(request.report, results, request.directories)
     _tell(request, results, partitions)
@@ -77,7 +78,7 @@ def _results(
     request: Request,
     java_home: Path,
     chosen: list["Analysis"],
-    partitions: list[PartitionLog],
+    found: list[PartitionLog],
 ) -> dict[str, Rows]:
     """The answers of Spark, which is started for them; the tables are written."""
     results: dict[str, Rows] = {}
@@ -92,7 +93,7 @@ def _results(
         task = progress.add_task("Starting Spark", total=None)
         with spark_session(java_home, request.master, log_file, Path(scratch)) as spark:
             progress.update(task, total=len(chosen), description="Reading the logs")
-            tables = _tables(spark, request, partitions, len(chosen))
+            tables = _tables(spark, request, found, len(chosen))
             for one, rows in answers(chosen, tables, folder):
                 results[one.name] = rows
                 progress.update(task, advance=1, description=one.title)
@@ -112,11 +113,14 @@ def _chosen_analyses(request: Request) -> list["Analysis"]:
     return [one for one in ANALYSES if one.name in names]
 
 
-def _chosen_partitions(request: Request) -> list[PartitionLog]:
+def _found_partitions(request: Request) -> list[PartitionLog]:
     for directory in request.directories:
         if os.path.isdir(directory) and not os.access(directory, os.R_OK | os.X_OK):
             raise AnalysisError(f"{directory}: cannot be read: Permission denied")
-    found = find_all(request.directories)
+    return find_all(request.directories)
+
+
+def _chosen_partitions(request: Request, found: list[PartitionLog]) -> list[PartitionLog]:
     if not request.topics:
         return found
     missing = set(request.topics) - {log.topic for log in found}
@@ -158,12 +162,13 @@ def _entries(directory: Path) -> Iterator[object]:
 
 
 def _tables(
-    spark: "SparkSession", request: Request, partitions: list[PartitionLog], analyses: int
+    spark: "SparkSession", request: Request, found: list[PartitionLog], analyses: int
 ) -> "Tables":
     from analytics.source.sources import BATCHES, RECORDS, register
-    from analytics.tables import Tables
+    from analytics.tables import Tables, commit_logs
 
     register(spark)
+    partitions = _chosen_partitions(request, found)
     is_small = sum(log.size for log in partitions) <= _SMALL_BYTES
 
     def load(name: str, **options: str) -> "DataFrame":
@@ -178,6 +183,7 @@ def _tables(
     return Tables(
         spark=spark,
         partitions=partitions,
+        commit_logs=commit_logs(found),
         batches=batches if analyses <= len(_FOR_A_TERMINAL) else batches.persist(),
         records=load(RECORDS, isolationLevel="read_committed"),
         free_bytes=_free_bytes({log.log_dir for log in partitions}),

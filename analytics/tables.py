@@ -9,7 +9,7 @@ from analytics.analyses import consumers, inventory, producers
 from analytics.analyses.facts import record_facts
 from analytics.analyses.replicas import each_partition_once
 from analytics.logs.partitions import PartitionLog
-from analytics.source.sources import RECORDS
+from analytics.source.sources import BATCHES, RECORDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -19,19 +19,23 @@ class Tables:
     """What analyses are made from. What several of them use is made by the first that asks, and
     kept once it has been read.
 
-    `replicas` are the batches of every replica, `batches` those of each partition once.
+    `replicas` are the batches of every replica, `batches` those of each partition once. Groups are
+    known by `commit_logs`, the logs of their commits, also where the partitions are of other
+    topics: then only commits to these count.
     """
 
     def __init__(
         self,
         spark: "SparkSession",
         partitions: Sequence[PartitionLog],
+        commit_logs: Sequence[PartitionLog],
         batches: "DataFrame",
         records: "DataFrame",
         free_bytes: Mapping[str, int],
     ) -> None:
         self.spark = spark
         self.partitions = partitions
+        self._commit_logs = commit_logs
         self.free_bytes = free_bytes
         self.disk_of = disks_of(free_bytes)
         self.replicas = batches
@@ -41,7 +45,7 @@ class Tables:
 
     @property
     def batches(self) -> "DataFrame":
-        if len({(log.topic, log.partition) for log in self.partitions}) == len(self.partitions):
+        if not _has_replicas(self.partitions):
             return self.replicas
         return self._keep("batches", lambda: each_partition_once(self.replicas).persist())
 
@@ -61,9 +65,7 @@ class Tables:
 
     @property
     def commits(self) -> "DataFrame":
-        return self._keep(
-            "commits", lambda: consumers.commits(self._offset_records(), self.batches).persist()
-        )
+        return self._keep("commits", lambda: self._commits().persist())
 
     @property
     def transactions(self) -> "DataFrame":
@@ -83,15 +85,31 @@ class Tables:
                 self._kept[name] = make()
             return self._kept[name]
 
-    def _offset_records(self) -> "DataFrame":
-        """The records of the offsets topic alone, and those of no topic where it is not there."""
-        directories = [
-            log.directory for log in self.partitions if log.topic == consumers.OFFSETS_TOPIC
-        ]
-        if not directories:
-            return self._records.limit(0)
-        reader = self.spark.read.format(RECORDS).option("onDamage", "skip")
-        return reader.load(directories)
+    def _commits(self) -> "DataFrame":
+        if not self._commit_logs:
+            return consumers.commits(self._records.limit(0), self.batches)
+        topics = {log.topic for log in self.partitions}
+        if consumers.OFFSETS_TOPIC in topics:
+            return consumers.commits(self._load_commits(RECORDS), self.batches)
+        batches = self._load_commits(BATCHES)
+        if _has_replicas(self._commit_logs):
+            batches = each_partition_once(batches)
+        found = consumers.commits(self._load_commits(RECORDS), batches)
+        return found.where(found.topic.isin(*topics))
+
+    def _load_commits(self, table: str) -> "DataFrame":
+        reader = self.spark.read.format(table).option("onDamage", "skip")
+        return reader.load([log.directory for log in self._commit_logs])
+
+
+def commit_logs(found: Iterable[PartitionLog]) -> list[PartitionLog]:
+    """Those that groups keep their offsets in."""
+    return [log for log in found if log.topic == consumers.OFFSETS_TOPIC]
+
+
+def _has_replicas(partitions: Sequence[PartitionLog]) -> bool:
+    """Whether a partition is there more than once."""
+    return len({(log.topic, log.partition) for log in partitions}) < len(partitions)
 
 
 def listing(spark: "SparkSession", partitions: Sequence[PartitionLog]) -> "DataFrame":

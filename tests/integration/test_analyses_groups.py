@@ -9,7 +9,7 @@ from analytics.analyses import consumers, producers
 from broker.groups.record_formats import OffsetKey, decode_key, decode_offset_value
 from broker.versioned_records import MalformedRecordError
 from tests.integration.test_analyses_inventory import in_milliseconds
-from tests.integration.varied_data import DRAINED_END, Varied, hidden_offsets, varied
+from tests.integration.varied_data import DRAINED_END, Varied, hidden_offsets, tables_of, varied
 from tests.integration.varied_logs import DAY, MINUTE, MONDAY, WrittenBatch
 
 pytestmark = pytest.mark.timeout(600)  # Spark's start is heavy on a busy machine
@@ -137,6 +137,18 @@ def test_lag_is_counted_to_the_end_of_each_log(written: Varied) -> None:
     assert found["late", "drained", 0] == (480, DRAINED_END, 20)
     assert found["gone", "deleted", 4] == (9, None, None)
     assert ("expired", "ticks", 0) not in found
+
+
+def test_lag_of_a_topic_is_known_where_it_alone_was_chosen(
+    spark: SparkSession, written: Varied
+) -> None:
+    of_ticks = tables_of(spark, list(written.directories), "ticks")
+    found = set(of_ticks.lags.collect())
+    assert found == {row for row in written.tables.lags.collect() if row.topic == "ticks"}
+    assert {"live", "late"} & {row.group for row in found}
+    in_time = set(consumers.lag_over_time(of_ticks.commits, of_ticks.batches).collect())
+    whole = consumers.lag_over_time(written.tables.commits, written.tables.batches)
+    assert in_time == {row for row in whole.collect() if row.topic == "ticks"}
 
 
 def test_lag_over_time_is_against_what_had_come_by_then(written: Varied) -> None:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from analytics.logs.partitions import find_all
 from analytics.source.sources import BATCHES, RECORDS
-from analytics.tables import Tables
+from analytics.tables import Tables, commit_logs
 from broker.groups.record_formats import (
     GroupKey,
     OffsetKey,
@@ -208,19 +208,27 @@ def write_all(root: Path) -> list[WrittenBatch]:
     return written
 
 
-@cache
-def varied(spark: SparkSession, root: Path) -> Varied:
-    written = write_all(root)
-    directories = [str(root / "a"), str(root / "b")]
+def tables_of(spark: SparkSession, directories: list[str], *topics: str) -> Tables:
+    """The tables that analyses of some topics are made from, or of all."""
+    chosen = {"subscribe": ",".join(topics)} if topics else {}
 
     def load(name: str, isolation: str = "read_uncommitted") -> DataFrame:
-        return spark.read.format(name).option("isolationLevel", isolation).load(directories)
+        reader = spark.read.format(name).option("isolationLevel", isolation)
+        return reader.options(**chosen).load(directories)
 
-    tables = Tables(
+    found = find_all(directories)
+    return Tables(
         spark=spark,
-        partitions=find_all(directories),
+        partitions=[log for log in found if not topics or log.topic in topics],
+        commit_logs=commit_logs(found),
         batches=load(BATCHES),
         records=load(RECORDS, "read_committed"),
         free_bytes={directories[0]: 10**6},
     )
-    return Varied(written, tables, (directories[0], directories[1]))
+
+
+@cache
+def varied(spark: SparkSession, root: Path) -> Varied:
+    written = write_all(root)
+    directories = [str(root / "a"), str(root / "b")]
+    return Varied(written, tables_of(spark, directories), (directories[0], directories[1]))
