@@ -1,14 +1,22 @@
 """The Spark sources in a real Spark: against what a consumer reads from a real broker."""
 
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, Producer, TopicPartition
+from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -76,9 +84,19 @@ def producing(
 ) -> Iterator[threading.Event]:
     """Records of many kinds, sent all the time in a thread; the event says that some arrived."""
     producer = Producer(
-        {"bootstrap.servers": broker.bootstrap, "compression.type": codec, "linger.ms": 2}
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "compression.type": codec,
+            "linger.ms": 2,
+            "batch.size": 16384,  # a broker refuses one that is larger than a segment
+        }
     )
     ended, begun = threading.Event(), threading.Event()
+    failures: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            failures.append(error)
 
     def headers(number: int) -> list[tuple[str, str | bytes | None]] | None:
         return [("n", b"%d" % number), ("none", None)] if number % 3 == 0 else None
@@ -87,15 +105,17 @@ def producing(
         for number in range(200_000):
             if ended.is_set():
                 break
-            with suppress(BufferError):  # it is full: what is lost here was never sent
-                producer.produce(
-                    topic,
-                    None if number % 11 == 0 else b"v%d " % number * (number % 40),
-                    None if number % 5 == 0 else b"key%d" % (number % 17),
-                    headers=headers(number) if has_headers else None,
-                    timestamp=START_MS + number,
-                )
-            producer.poll(0.0005)
+            producer.produce(
+                topic,
+                None if number % 11 == 0 else b"v%d " % number * (number % 40),
+                None if number % 5 == 0 else b"key%d" % (number % 17),
+                headers=headers(number) if has_headers else None,
+                timestamp=START_MS + number,
+                on_delivery=delivered,
+            )
+            if number % 20 == 0:
+                producer.poll(0)
+                time.sleep(0.002)
             if number == 2000:
                 producer.flush(60)
                 begun.set()
@@ -108,6 +128,7 @@ def producing(
         ended.set()
         sender.join()
         assert producer.flush(60) == 0
+        assert failures == []
 
 
 def consume(broker: BrokerProcess, topic: str, ends: dict[int, int]) -> dict[str, list[Any]]:
