@@ -28,6 +28,7 @@ from analytics.staging import replace_file, staged_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.datasource import DataSource
 
     from analytics.suite import Analysis
     from analytics.tables import Tables
@@ -164,28 +165,32 @@ def _entries(directory: Path) -> Iterator[object]:
 def _tables(
     spark: "SparkSession", request: Request, found: list[PartitionLog], analyses: int
 ) -> "Tables":
-    from analytics.source.sources import BATCHES, RECORDS, register
+    from analytics.source.reading_here import read_here
+    from analytics.source.sources import BatchSource, RecordSource, register
     from analytics.tables import Tables, commit_logs
 
     register(spark)
     partitions = _chosen_partitions(request, found)
     is_small = sum(log.size for log in partitions) <= _SMALL_BYTES
 
-    def load(name: str, **options: str) -> "DataFrame":
-        reader = spark.read.format(name).option("onDamage", "skip").options(**options)
+    def load(kind: type["DataSource"], **options: str) -> "DataFrame":
+        wanted = {"onDamage": "skip", **options}
         if request.topics:
-            reader = reader.option("subscribe", ",".join(request.topics))
-        table = reader.load([places.absolute(directory) for directory in request.directories])
+            wanted["subscribe"] = ",".join(request.topics)
+        directories = [places.absolute(directory) for directory in request.directories]
+        table = read_here(spark, kind, directories, wanted) if is_small else None
+        if table is None:
+            table = spark.read.format(kind.name()).options(**wanted).load(directories)
         # What lies in one piece is never shuffled, which would take most of the time.
         return table.coalesce(1) if is_small else table
 
-    batches = load(BATCHES)
+    batches = load(BatchSource)
     return Tables(
         spark=spark,
         partitions=partitions,
         commit_logs=commit_logs(found),
         batches=batches if analyses <= len(_FOR_A_TERMINAL) else batches.persist(),
-        records=load(RECORDS, isolationLevel="read_committed"),
+        records=load(RecordSource, isolationLevel="read_committed"),
         free_bytes=_free_bytes({log.log_dir for log in partitions}),
     )
 
