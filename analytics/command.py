@@ -190,7 +190,7 @@ def _tables(
         partitions=partitions,
         commit_logs=commit_logs(found),
         batches=batches if analyses <= len(_FOR_A_TERMINAL) else batches.persist(),
-        records=load(RecordSource, isolationLevel="read_committed"),
+        load_records=lambda: load(RecordSource, isolationLevel="read_committed"),
         free_bytes=_free_bytes({log.log_dir for log in partitions}),
     )
 

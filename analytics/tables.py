@@ -30,7 +30,7 @@ class Tables:
         partitions: Sequence[PartitionLog],
         commit_logs: Sequence[PartitionLog],
         batches: "DataFrame",
-        records: "DataFrame",
+        load_records: Callable[[], "DataFrame"],
         free_bytes: Mapping[str, int],
     ) -> None:
         self.spark = spark
@@ -39,7 +39,7 @@ class Tables:
         self.free_bytes = free_bytes
         self.disk_of = disks_of(free_bytes)
         self.replicas = batches
-        self._records = records
+        self._load_records = load_records
         self._kept: dict[str, DataFrame] = {}
         self._making = RLock()  # analyses are made in several threads
 
@@ -62,6 +62,10 @@ class Tables:
     @property
     def facts(self) -> "DataFrame":
         return self._keep("facts", lambda: record_facts(self._records).persist())
+
+    @property
+    def _records(self) -> "DataFrame":
+        return self._keep("records", self._load_records)
 
     @property
     def commits(self) -> "DataFrame":

@@ -29,7 +29,7 @@ def read_here(
 ) -> "DataFrame | None":
     """A source's whole table; None if it does not fit into so many bytes of memory."""
     source = kind(CaseInsensitiveDict({**options, "paths": json.dumps(directories)}))
-    schema = cast(StructType, StructType.fromDDL(str(source.schema())))
+    schema = cast("StructType", StructType.fromDDL(str(source.schema())))
     batches, size = [], 0
     for batch in _batches(source, schema):
         batches.append(batch)

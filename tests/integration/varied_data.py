@@ -222,7 +222,7 @@ def tables_of(spark: SparkSession, directories: list[str], *topics: str) -> Tabl
         partitions=[log for log in found if not topics or log.topic in topics],
         commit_logs=commit_logs(found),
         batches=load(BATCHES),
-        records=load(RECORDS, "read_committed"),
+        load_records=lambda: load(RECORDS, "read_committed"),
         free_bytes={directories[0]: 10**6},
     )
 
