@@ -17,10 +17,11 @@ import numpy as np
 
 from analytics.decoding.header_kernel import Header
 from analytics.decoding.windows import HeaderWindows
+from analytics.errors import AnalysisError
 from analytics.logs import places
 from analytics.logs.lookup import next_offset_of, position_before
 from analytics.logs.partitions import PartitionLog, Segment
-from storage.errors import CorruptSnapshotError
+from storage.errors import CorruptIndexError, CorruptSnapshotError
 from storage.producer_entry import NO_TRANSACTION
 from storage.producer_snapshot import decode_snapshot
 from storage.records.control import ControlType
@@ -156,9 +157,14 @@ def _follow(header: Any, still_open: dict[int, int], aborted: list[AbortedTransa
 
 
 def _indexed(segment: Segment) -> list[AbortedTransaction]:
+    """What was aborted, as the index of a segment has it. One that is there and cannot be read is
+    an error: without it, aborted records would look like any other."""
     path = segment.index_path("txnindex")
     try:
-        data = places.read_whole(path)
-    except OSError:
+        return decode_entries(places.read_whole(path), path)
+    except FileNotFoundError:
         return []
-    return decode_entries(data, path)
+    except OSError as error:
+        raise AnalysisError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except CorruptIndexError as error:
+        raise AnalysisError(str(error)) from error

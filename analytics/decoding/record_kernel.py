@@ -133,6 +133,7 @@ _HEADER_KEY_BYTES_HELD, _HEADER_VALUE_BYTES_HELD = 4, 5
 _NO_APPEND_TIMESTAMP = NO_APPEND_TIMESTAMP
 _MESSAGE_OVERHEAD = 12
 _US_PER_MS = 1000
+_LARGEST_MS = ((1 << 63) - 1) // _US_PER_MS
 
 
 class Block(NamedTuple):
@@ -318,7 +319,8 @@ def _append_row(
     memory, starts = block.memory, block.starts
     row = progress[_ROWS]
     put_int64(memory, starts[_AT_OFFSET] + row * 8, offset)
-    put_int64(memory, starts[_AT_TIMESTAMP] + row * 8, timestamp * _US_PER_MS)
+    milliseconds = min(max(timestamp, -_LARGEST_MS), _LARGEST_MS)
+    put_int64(memory, starts[_AT_TIMESTAMP] + row * 8, milliseconds * _US_PER_MS)
     put_int32(memory, starts[_AT_TIMESTAMP_TYPE] + row * 4, timestamp_type)
     if wanted[_WANT_KEY]:
         filled = progress[_KEY_BYTES]

@@ -6,6 +6,7 @@ logs begin, and takes whatever it meets: files that are none of ours are passed 
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from errno import ELOOP
 from pathlib import Path
 
 from analytics.errors import AnalysisError, NoLogsError
@@ -25,6 +26,8 @@ from storage.segment_files import (
 )
 
 _DEEPEST_LOG_DIR = 3
+_NEVER_OURS = "lost+found"  # of a disk's own, at its top and closed to all
+_HIDDEN = "."  # .snapshot, .Trash: no broker's
 _LOOKS = 10
 
 
@@ -76,7 +79,8 @@ def find_partitions(directory: Path | str) -> list[PartitionLog]:
     try:
         is_folder = places.is_folder(location)
     except (OSError, ValueError) as error:  # ValueError: no file system of that scheme
-        raise AnalysisError(f"{location}: cannot be read: {error}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise AnalysisError(f"{location}: cannot be read: {reason}") from error
     if is_folder is None:
         raise NoLogsError(f"{location}: there is no such directory; name a log directory")
     if not is_folder:
@@ -113,16 +117,18 @@ def _below(location: str, levels: int) -> Iterator[PartitionLog]:
         partition = read_partition(child)
         if partition is not None:
             yield partition
-        elif levels > 1:
+        elif levels > 1 and not places.split(child)[1].startswith((_HIDDEN, _NEVER_OURS)):
             yield from _below(child, levels - 1)
 
 
 def _subdirectories(location: str) -> list[str]:
     try:
         return [entry.location for entry in places.list_folder(location) if entry.is_directory]
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return []  # gone meanwhile, or closed to us: nothing of the broker's is
+    except (FileNotFoundError, NotADirectoryError):
+        return []  # gone meanwhile
     except OSError as error:
+        if error.errno == ELOOP:  # a link that leads to itself
+            return []
         raise AnalysisError(f"{location}: cannot be read: {error.strerror or error}") from error
 
 

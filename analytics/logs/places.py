@@ -6,13 +6,15 @@ what the files hold.
 """
 
 import os
-from collections.abc import Iterator
 from functools import lru_cache
+from stat import S_ISDIR
 from typing import Any, NamedTuple, Protocol
 
 from analytics.logs import hdfs
 
 _SCHEME = "://"
+_LOCAL = "file:/"
+_HADOOPS_SCHEMES = {"s3a": "s3", "s3n": "s3"}
 NO_IDENTITY = 0
 _LOOKS = 10
 
@@ -45,7 +47,10 @@ def is_local(location: str) -> bool:
 
 
 def absolute(location: str) -> str:
-    """A name that means the same in every process of this machine."""
+    """A name that means the same in every process of this machine. Hadoop's users write file:/DIR
+    for local paths."""
+    if location.startswith(_LOCAL):
+        location = "/" + location.removeprefix(_LOCAL).lstrip("/")
     return os.path.abspath(location) if is_local(location) else location.rstrip("/")
 
 
@@ -67,7 +72,8 @@ def split(location: str) -> tuple[str, str]:
 
 
 def list_folder(location: str) -> list[Entry]:
-    """What is in a folder; what is renamed meanwhile may be missing. Raises OSError."""
+    """What is in a folder; what is renamed meanwhile may be missing, and links that lead nowhere
+    or where we may not look count as folders. Raises OSError."""
     if is_local(location):
         return _list_local_folder(location)
     from pyarrow.fs import FileSelector, FileType
@@ -91,27 +97,33 @@ def _list_local_folder(location: str) -> list[Entry]:
     for _ in range(_LOOKS):
         with os.scandir(location) as scanned:
             names = list(scanned)
-        entries = list(_local_entries(names))
+        entries = [found for name in names if (found := _local_entry(name)) is not None]
         if len(entries) == len(names):
             break
     return entries
 
 
-def _local_entries(names: list[os.DirEntry[str]]) -> Iterator[Entry]:
-    for entry in names:
-        try:
-            is_directory = entry.is_dir()
-            status = entry.stat()
-        except FileNotFoundError:
-            continue
-        size = 0 if is_directory else status.st_size
-        yield Entry(entry.name, entry.path, is_directory, size, status.st_ino)
+def _local_entry(entry: os.DirEntry[str]) -> Entry | None:
+    try:
+        status = entry.stat()
+    except OSError as error:
+        if entry.is_symlink():
+            return Entry(entry.name, entry.path, True, 0, NO_IDENTITY)
+        if isinstance(error, FileNotFoundError):
+            return None
+        raise
+    is_directory = S_ISDIR(status.st_mode)
+    size = 0 if is_directory else status.st_size
+    return Entry(entry.name, entry.path, is_directory, size, status.st_ino)
 
 
 def is_folder(location: str) -> bool | None:
-    """Whether this is a folder; None if there is nothing of that name."""
+    """Whether this is a folder; None if there is nothing of that name. Raises OSError."""
     if is_local(location):
-        return os.path.isdir(location) if os.path.exists(location) else None
+        try:
+            return S_ISDIR(os.stat(location).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
     from pyarrow.fs import FileType
 
     file_system, path = _file_system(location)
@@ -188,7 +200,7 @@ def _file_system(location: str) -> tuple[Any, str]:
     path, _, options = location.partition("?")
     scheme, _, rest = path.partition(_SCHEME)
     authority, slash, _ = rest.partition("/")
-    root = f"{scheme}{_SCHEME}{authority}{slash}"
+    root = f"{_HADOOPS_SCHEMES.get(scheme, scheme)}{_SCHEME}{authority}{slash}"
     file_system, root_path = _connected(f"{root}?{options}" if options else root)
     return file_system, f"{root_path.rstrip('/')}/{rest[len(authority) + 1 :]}".rstrip("/") or "/"
 

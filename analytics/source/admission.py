@@ -18,15 +18,19 @@ from analytics.source.streaming import JsonOffsets, LogStreamReader, Spans
 class AdmittingLogStreamReader(LogStreamReader, SupportsTriggerAvailableNow):
     """Told where each batch starts, so that limits hold from the first batch on."""
 
+    _takes_what_is_there = False
     _target: Spans | None = None
 
     def latestOffset(self, start: JsonOffsets, limit: ReadLimit) -> JsonOffsets:  # type: ignore[override]  # noqa: N802
-        """A query that takes what is there and ends waits for nothing."""
+        """A query that takes what is there and ends waits for nothing. What that is is settled
+        here, not sooner: where the query starts has been asked meanwhile, and may be the end."""
+        if self._takes_what_is_there and self._target is None:
+            self._target = self.available()
         end = self.next_end(
             offsets_from_json(start),
             self.available() if self._target is None else self._target,
             is_limited=not isinstance(limit, ReadAllAvailable),
-            may_wait=self._target is None,
+            may_wait=not self._takes_what_is_there,
         )
         return offsets_as_json(end)
 
@@ -41,5 +45,5 @@ class AdmittingLogStreamReader(LogStreamReader, SupportsTriggerAvailableNow):
         return offsets_as_json({name: span.end for name, span in self.available().items()})
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Whatever is appended from now on is for another query."""
-        self._target = self.available()
+        """Whatever is appended after the first batch has been asked for is for another query."""
+        self._takes_what_is_there = True

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from analytics.errors import AnalysisError
 
 EARLIEST: Final = -2
+_LARGEST: Final = (1 << 63) - 1
 LATEST: Final = -1
 
 COLUMNS: Final = {
@@ -26,10 +27,13 @@ COLUMNS: Final = {
     "headers": "array<struct<key:string,value:binary>>",
 }
 
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
+INTERNAL_TOPICS: Final = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
+)
 
 _ROWS_PER_ARROW_BATCH: Final = 16 * 1024
 _BYTES_PER_ARROW_BATCH: Final = 2 * 1024 * 1024
+_LARGEST_ARROW_BATCH: Final = 1 << 30
 _DURATION: Final = re.compile(r"\s*(\d+)\s*(ms|s|m|min|h|d)?\s*")
 _DURATION_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000}
 _DURATION_MS["d"] = 24 * _DURATION_MS["h"]
@@ -131,7 +135,7 @@ def parse_options(
         checks_crc=given.flag("checkCrc", default=False),
         narrows_by_filters=given.flag("pushDownPredicate", default=False),
         rows_per_arrow_batch=given.number("maxRowsPerArrowBatch") or _ROWS_PER_ARROW_BATCH,
-        bytes_per_arrow_batch=given.number("maxBytesPerArrowBatch") or _BYTES_PER_ARROW_BATCH,
+        bytes_per_arrow_batch=given.bytes_per_arrow_batch(),
         task_bytes=TaskBytes(bytes_per_task, bytes_per_task) if bytes_per_task else task_bytes,
         min_tasks=given.number("minPartitions") or 1,
         max_offsets_per_trigger=given.number("maxOffsetsPerTrigger"),
@@ -162,6 +166,14 @@ class _Given:
         if not text.isdecimal() or int(text) == 0:
             raise OptionError(f"{name}: {text!r} is not a number above 0")
         return int(text)
+
+    def bytes_per_arrow_batch(self) -> int:
+        """Arrow counts the bytes of a column in 32 bits."""
+        name = "maxBytesPerArrowBatch"
+        wanted = self.number(name) or _BYTES_PER_ARROW_BATCH
+        if wanted > _LARGEST_ARROW_BATCH:
+            raise OptionError(f"{name}: {wanted} is more than the most, {_LARGEST_ARROW_BATCH}")
+        return wanted
 
     def flag(self, name: str, *, default: bool) -> bool:
         text = (self.text(name) or str(default)).lower()
@@ -226,7 +238,7 @@ class _Given:
             try:
                 re.compile(pattern)
             except re.error as error:
-                raise OptionError(f"subscribePattern: {error}") from None
+                raise OptionError(f"subscribePattern: {error} (in Python's syntax)") from None
             return Selection(pattern=pattern)
         if (assigned := self.text("assign")) is not None:
             return Selection(partitions=_assigned(assigned))
@@ -323,6 +335,6 @@ def _by_partition(name: str, text: str) -> dict[TopicPartition, int]:
 
 def _whole(number: Any) -> int:
     """A number of JSON that is a whole one; int() would take half of one, and truth as well."""
-    if isinstance(number, int) and not isinstance(number, bool):
+    if isinstance(number, int) and not isinstance(number, bool) and abs(number) <= _LARGEST:
         return number
     raise ValueError

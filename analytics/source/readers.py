@@ -118,16 +118,16 @@ class BatchReader(TableReader):
         from analytics.batch_table import read_batches
         from analytics.problems import policy
 
-        spare_from_garbage_collection()
         if not isinstance(partition, Split):
             return iter(())
-        return read_batches(
+        batches = read_batches(
             partition.pieces,
             policy(self.options.skips_damage),
             check_crc=self.options.checks_crc,
             fail_on_data_loss=self.options.fails_on_data_loss,
             first_timestamp=self.narrowing.timestamps[0],
         )
+        return sparing_from_garbage_collection(batches)
 
 
 class FilteringBatchReader(BatchReader):
@@ -141,10 +141,10 @@ class ProblemReader(BatchReader):
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         from analytics.problem_table import read_problems
 
-        spare_from_garbage_collection()
         if not isinstance(partition, Split):
             return iter(())
-        return read_problems(partition.pieces, self.options.fails_on_data_loss)
+        problems = read_problems(partition.pieces, self.options.fails_on_data_loss)
+        return sparing_from_garbage_collection(problems)
 
 
 def read_split(
@@ -156,7 +156,6 @@ def read_split(
     from analytics.problems import policy
     from analytics.record_table import RecordQuery, read_records
 
-    spare_from_garbage_collection()
     if not isinstance(partition, Split):
         return iter(())
     query = RecordQuery(
@@ -166,11 +165,21 @@ def read_split(
         rows_per_batch=options.rows_per_arrow_batch,
         bytes_per_batch=options.bytes_per_arrow_batch,
     )
-    return read_records(partition.pieces, query, policy(options.skips_damage))
+    records = read_records(partition.pieces, query, policy(options.skips_damage))
+    return sparing_from_garbage_collection(records)
+
+
+def sparing_from_garbage_collection(
+    batches: Iterator["pa.RecordBatch"],
+) -> Iterator["pa.RecordBatch"]:
+    """The same, and all that it took to make the first one is left out of collections of garbage:
+    Spark's Python workers run a full one after every task, and to look at Numba and at what it has
+    loaded takes longer than many a task."""
+    for batch in batches:
+        _freeze_once()
+        yield batch
 
 
 @cache
-def spare_from_garbage_collection() -> None:
-    """Leave all that a task has loaded out of collections of garbage, once per process. Spark's
-    Python workers run a full one after every task, and to look at Numba alone takes 50 ms."""
+def _freeze_once() -> None:
     gc.freeze()

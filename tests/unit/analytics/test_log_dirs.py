@@ -1,9 +1,11 @@
+import os
 from pathlib import Path
 
 import pytest
 
 from analytics.errors import AnalysisError
 from analytics.logs.partitions import find_all, find_partitions
+from tests.support.permissions import needs_permissions, told_to_others
 from tests.unit.analytics.segments import batch, write_segment
 
 
@@ -86,3 +88,41 @@ def test_a_place_may_get_logs_later_but_one_that_cannot_be_read_is_an_error(tmp_
     for name in ("nowhere://logs", __file__):
         with pytest.raises(AnalysisError, match=r"cannot be read|is not a directory"):
             find_all([missing, name], may_be_empty=True)
+
+
+@pytest.mark.parametrize("mode", [0, 0o444])
+@pytest.mark.parametrize("named", [".", "two", "two/t-1"])
+@needs_permissions
+def test_a_directory_that_is_closed_to_us_is_an_error_and_not_empty(
+    tmp_path: Path, mode: int, named: str
+) -> None:
+    write_segment(tmp_path / "one", "t-0", 0, [batch(0, 5)])
+    write_segment(tmp_path / "two", "t-1", 0, [batch(0, 5)])
+    (tmp_path / "two").chmod(mode)
+    script = f"""
+from analytics.logs.partitions import find_all
+print(find_all([{str(tmp_path / named)!r}], may_be_empty=True))"""
+    told = told_to_others(script)
+    (tmp_path / "two").chmod(0o755)
+    assert told.startswith(f"analytics.errors.AnalysisError: {tmp_path}/two")
+    assert told.endswith("cannot be read: Permission denied")
+
+
+@needs_permissions
+def test_a_disks_own_folders_and_links_that_lead_nowhere_hide_nothing(tmp_path: Path) -> None:
+    write_segment(tmp_path, "t-0", 0, [batch(0, 5)])
+    write_segment(tmp_path / ".snapshot" / "daily", "t-0", 0, [batch(0, 3)])
+    (tmp_path / "lost+found").mkdir(mode=0)
+    os.symlink("itself", tmp_path / "itself")
+    os.symlink("nowhere", tmp_path / "dangling")
+    script = f"""
+from analytics.logs.partitions import find_partitions
+print([log.topic for log in find_partitions({str(tmp_path)!r})])"""
+    assert told_to_others(script) == "['t']"
+
+
+def test_a_local_directory_may_be_named_as_hadoop_names_it(tmp_path: Path) -> None:
+    write_segment(tmp_path, "t-0", 0, [batch(0, 5)])
+    for spelling in (f"file:{tmp_path}", f"file://{tmp_path}"):
+        (log,) = find_all([spelling])
+        assert log.directory == str(tmp_path / "t-0")

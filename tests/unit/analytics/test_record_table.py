@@ -15,7 +15,7 @@ from storage.records.builder import BatchBuilder
 from storage.records.layout import MAGIC_0, MAGIC_1, Codec
 from storage.records.legacy_builder import LegacyBuilder
 from tests.fidelity.fixture_logs import FixtureLog, data_directory, fixture_logs
-from tests.unit.analytics.reading import as_consumed, offsets, records
+from tests.unit.analytics.reading import as_consumed, offsets, record_reader, records
 from tests.unit.analytics.segments import START_MS, batch, write_segment
 
 ALL = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
@@ -72,6 +72,23 @@ def test_old_messages_are_read_with_their_offsets_and_times(
     ]
     assert {row["timestampType"] for row in rows} == {-1 if magic == MAGIC_0 else 0}
     assert {row["headers"] for row in rows} == {None}
+
+
+def test_times_that_spark_cannot_hold_keep_their_order(tmp_path: Path) -> None:
+    """A producer that sends nanoseconds, say."""
+    times = [-(1 << 62), -1, START_MS, START_MS * 1_000_000, (1 << 63) - 1]
+    for offset, time in enumerate(times):
+        builder = BatchBuilder(base_offset=offset)
+        builder.append(time, None, b"v", (), offset)
+        write_segment(tmp_path, "t-0", offset, [builder.build()])
+    found = [
+        microseconds
+        for split in record_reader(tmp_path).partitions()
+        for table in record_reader(tmp_path).read(split)
+        for microseconds in table["timestamp"].cast("int64").to_pylist()
+    ]
+    largest = ((1 << 63) - 1) // 1000 * 1000
+    assert found == [-largest, -1000, START_MS * 1000, largest, largest]
 
 
 def test_batches_are_capped_by_rows_and_by_bytes(tmp_path: Path) -> None:

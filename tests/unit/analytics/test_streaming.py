@@ -143,9 +143,24 @@ def test_with_trigger_available_now_nothing_is_read_that_came_later(tmp_path: Pa
     file = write_segment(tmp_path, "t-0", 0, [batch(0, 3)])
     stream = reader(tmp_path, **EARLIEST)
     stream.prepareForTriggerAvailableNow()
+    first = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
+    assert first == {"t": {"0": 3}}
     with file.open("ab") as opened:
         opened.write(batch(3, 3))
-    assert stream.latestOffset(stream.initialOffset(), ReadAllAvailable()) == {"t": {"0": 3}}
+    assert stream.latestOffset(first, ReadAllAvailable()) == first
+
+
+def test_with_trigger_available_now_a_query_may_start_at_the_end_of_a_log_that_grows(
+    tmp_path: Path,
+) -> None:
+    file = write_segment(tmp_path, "t-0", 0, [batch(0, 3)])
+    stream = reader(tmp_path)
+    stream.prepareForTriggerAvailableNow()
+    with file.open("ab") as opened:
+        opened.write(batch(3, 3))
+    start = stream.initialOffset()
+    assert start == {"t": {"0": 6}}
+    assert stream.latestOffset(start, ReadAllAvailable()) == start
 
 
 def test_a_directory_that_comes_later_keeps_no_other_waiting(tmp_path: Path) -> None:
@@ -185,12 +200,18 @@ def test_a_query_of_what_is_committed_starts_at_the_first_open_transaction(tmp_p
     log.close()
 
 
-def test_the_reader_of_spark_4_1_limits_what_follows_what_it_has_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("asks_for_the_start_first", [True, False])
+def test_the_reader_of_spark_4_1_limits_every_batch_and_never_goes_back(
+    tmp_path: Path, asks_for_the_start_first: bool
+) -> None:
     write_segment(tmp_path, "t-0", 0, [batch(0, 100)])
     stream = old_reader(tmp_path, **EARLIEST, maxOffsetsPerTrigger="40")
+    ends = [stream.initialOffset() if asks_for_the_start_first else stream.latestOffset()]
     start = stream.initialOffset()
-    ends = [stream.latestOffset()["t"]["0"] for _ in range(4)]
-    assert ends == [40, 80, 100, 100]
+    ends += [stream.latestOffset() for _ in range(4)]
+    expected = [0, 40, 80, 100, 100] if asks_for_the_start_first else [40, 80, 100, 100, 100]
+    assert [end["t"]["0"] for end in ends] == expected
+    assert start == {"t": {"0": 0}}
     assert offsets(stream, start, {"t": {"0": 40}}) == list(range(40))
     restarted = old_reader(tmp_path, maxOffsetsPerTrigger="40")
     restarted.partitions({"t": {"0": 0}}, {"t": {"0": 40}})

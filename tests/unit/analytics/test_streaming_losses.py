@@ -47,7 +47,7 @@ def test_a_batch_that_is_read_again_from_a_shorter_log_is_data_loss(tmp_path: Pa
 
 
 @pytest.mark.parametrize("is_old", [True, False])
-def test_a_topic_that_is_gone_is_data_loss_and_its_progress_is_kept(
+def test_a_topic_that_is_gone_is_data_loss_and_a_new_one_of_its_name_is_read_from_its_beginning(
     tmp_path: Path, is_old: bool
 ) -> None:
     def latest(stream: Any, start: Any) -> Any:
@@ -62,17 +62,53 @@ def test_a_topic_that_is_gone_is_data_loss_and_its_progress_is_kept(
     shutil.rmtree(tmp_path / "t-0")
     with pytest.raises(AnalysisError, match="there is no log of t-0 any more: records are gone"):
         latest(*begun[0])
-    assert latest(*begun[1]) == {"t": {"0": 5}, "u": {"0": 5}}
+    stream, end = begun[1]
+    without = latest(stream, end)
+    assert without == {"u": {"0": 5}}
+    write_segment(tmp_path, "t-0", 0, [batch(0, 3)])
+    assert offsets(stream, without, latest(stream, without)) == [0, 1, 2]
+
+
+def test_a_directory_that_is_away_for_a_while_comes_back_with_its_progress(tmp_path: Path) -> None:
+    write_segment(tmp_path / "mounted", "t-0", 0, [batch(0, 5)])
+    stream = reader(tmp_path / "mounted", failOnDataLoss="false", **EARLIEST)
+    end = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
+    (tmp_path / "mounted").rename(tmp_path / "away")
+    assert stream.latestOffset(end, ReadAllAvailable()) == end
+    (tmp_path / "away").rename(tmp_path / "mounted")
+    assert stream.latestOffset(end, ReadAllAvailable()) == end
+
+
+def test_records_that_go_before_the_first_batch_is_read_are_data_loss(tmp_path: Path) -> None:
+    first = write_segment(tmp_path, "t-0", 0, [batch(0, 10)])
+    write_segment(tmp_path, "t-0", 10, [batch(10, 10)])
+    stream = reader(tmp_path, **EARLIEST)
+    end = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
+    first.unlink()
+    start = stream.initialOffset()  # Spark asks again when it plans the batch
+    assert start == {"t": {"0": 0}}
+    with pytest.raises(AnalysisError, match="t-0 begins at 10, not 0: records are gone"):
+        stream.partitions(start, end)
+
+
+def test_a_new_partition_that_has_lost_its_beginning_is_data_loss(tmp_path: Path) -> None:
+    write_segment(tmp_path, "t-0", 0, [batch(0, 5)])
+    start = {"t": {"0": 5}}
+    write_segment(tmp_path, "t-1", 10, [batch(10, 2)])
+    strict, tolerant = reader(tmp_path), reader(tmp_path, failOnDataLoss="false")
+    end = strict.latestOffset(start, ReadAllAvailable())
+    with pytest.raises(AnalysisError, match="t-1 begins at 10, not 0: records are gone"):
+        strict.partitions(start, end)
+    assert offsets(tolerant, start, end) == [10, 11]
 
 
 def test_a_new_partition_that_is_gone_again_is_data_loss_and_no_crash(tmp_path: Path) -> None:
     write_segment(tmp_path, "t-0", 0, [batch(0, 5)])
     write_segment(tmp_path, "t-1", 0, [batch(0, 5)])
     stream = reader(tmp_path, maxOffsetsPerTrigger="4")
-    stream.prepareForTriggerAvailableNow()
-    shutil.rmtree(tmp_path / "t-1")
     start = {"t": {"0": 0}}
     end = stream.latestOffset(start, stream.getDefaultReadLimit())
+    shutil.rmtree(tmp_path / "t-1")
     assert end == {"t": {"0": 2, "1": 2}}
     with pytest.raises(AnalysisError, match="there is no log of t-1 any more"):
         stream.partitions(start, end)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from analytics.errors import AnalysisError
 from analytics.logs.partitions import find_partitions
 from analytics.transactions import NO_STABLE_LIMIT, transactions_of
 from storage.log import Log
@@ -84,3 +85,25 @@ def test_a_snapshot_behind_the_segments_that_were_found_is_not_gone_by(
     # A large folder, listed while two segments were added, may show both snapshots and neither.
     view = transactions_of(replace(found, snapshot_offsets=later.snapshot_offsets))
     assert view.readable_end == kept[-1] + 2
+
+
+def test_an_index_of_aborted_transactions_that_cannot_be_read_is_an_error(
+    tmp_path: Path, log: Log
+) -> None:
+    producers = Transactions(log)
+    producers.write(1, 5)
+    producers.end(1, ControlType.ABORT)
+    kept = producers.write(1, 3)
+    producers.end(1, ControlType.COMMIT)
+    assert committed(tmp_path) == kept
+    (index,) = tmp_path.rglob("*.txnindex")
+    data = index.read_bytes()
+    index.write_bytes(b"\x7f\x7f" + data[2:])
+    with pytest.raises(AnalysisError, match="txnindex"):
+        committed(tmp_path)
+    index.unlink()
+    index.mkdir()
+    with pytest.raises(AnalysisError, match="txnindex: cannot be read: Is a directory"):
+        committed(tmp_path)
+    index.rmdir()
+    index.write_bytes(data)
