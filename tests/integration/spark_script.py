@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import tempfile
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -50,10 +51,12 @@ def whence(_number: int) -> tuple[str, str, str]:
 
 
 def stream(spark: SparkSession, logs: str) -> list[int]:
-    """Rows per batch of a query that is stopped and started again from its checkpoint."""
+    """Rows per batch of a query that goes on until it is stopped, and of the same one started again
+    from its checkpoint for what is there."""
     sizes: list[int] = []
+    triggers: list[dict[str, Any]] = [{"processingTime": "100 milliseconds"}, {"availableNow": True}]
     with tempfile.TemporaryDirectory() as directory:
-        for _ in range(2):
+        for trigger in triggers:
             query = (
                 spark.readStream.format("barnabas")
                 .options(subscribe="sent-zstd", startingOffsets="earliest")
@@ -61,10 +64,11 @@ def stream(spark: SparkSession, logs: str) -> list[int]:
                 .load(logs)
                 .writeStream.format("noop")
                 .option("checkpointLocation", directory)
-                .trigger(availableNow=True)
+                .trigger(**trigger)
                 .start()
             )
-            query.awaitTermination()
+            query.processAllAvailable()
+            query.stop()
             sizes += [one["numInputRows"] for one in query.recentProgress if one["numInputRows"]]
     return sizes
 

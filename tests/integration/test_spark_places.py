@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(1200)]
 RELEASE = "3.9.1"
 SCRIPT = Path(__file__).with_name("spark_script.py")
 CLUSTER_SPARK = "4.3.0"
+MOST_PER_TRIGGER = 100  # as the script has it
 SPARKS = ("4.1.0",) if os.environ.get("BARNABAS_SOAK") == "short" else ("4.1.0", "4.2.0", "4.3.0")
 
 
@@ -39,6 +40,7 @@ def check(result: dict[str, Any]) -> None:
     (sent,) = (log for log in fixture_logs() if (log.release, log.topic) == (RELEASE, "sent-zstd"))
     assert result["filtered"] == sum(record.offset >= 100 for record in sent.consumed())
     assert sum(result["streamed"]) == len(sent.consumed())
+    assert max(result["streamed"]) <= MOST_PER_TRIGGER
     assert result["batches"] > 0
     assert result["problems"] == 0
 
