@@ -94,7 +94,8 @@ def test_a_log_that_grows_and_loses_its_beginning(
                 return
             raise
         assert found == list(range(found[0], found[-1] + 1))
-        assert start <= found[0] <= log.start_offset
+        # The log start follows its files, which another thread may have renamed already.
+        assert start <= found[0] <= log.segments.first.base_offset
         assert end - 1 <= found[-1]
 
     while_written(write, read)
