@@ -2,7 +2,8 @@
 
 One broker (Apache Kafka 3.9.1) holds the topics; its log directory is read by `barnabas` and
 `barnabas-batches` while Spark's Kafka source reads the same topics from it, in the same run. Prints
-rows/s and MB/s of the second run of each query, and ratios. The topics are so large that a query
+rows/s and MB/s of the second run of each query, and ratios; beside them what Spark does with rows
+that a Python source has ready, the ceiling of this way in. The topics are so large that a query
 takes seconds: Spark's planning alone is a quarter of one. Then: the last hundredth of a 5 GB
 topic against all of it, and the memory of one task over a small and a large segment.
 Run: python -m benchmarks.analytics [--scale F] [--only compare|tail|memory] [--master M]
@@ -84,7 +85,8 @@ def compare(directory: Path, scale: float, masters: Sequence[str]) -> None:
             )
             ours = run_queries(master, [record_query(topic, broker.data) for topic in topics])
             batches = run_queries(master, [batch_query(topic, broker.data) for topic in topics])
-            print_comparison(master, topics, theirs, ours, batches)
+            ceiling = run_queries(master, [prebuilt_query(topic) for topic in topics])
+            print_comparison(master, topics, theirs, ours, batches, ceiling)
 
 
 def kafka_query(topic: Topic, bootstrap: str) -> dict[str, Any]:
@@ -105,6 +107,11 @@ def batch_query(topic: Topic, data: Path) -> dict[str, Any]:
         "options": options,
         "sum": "record_count",
     }
+
+
+def prebuilt_query(topic: Topic) -> dict[str, Any]:
+    options = {"rows": topic.records, "bytes": topic.record_bytes}
+    return {"name": topic.name, "format": "prebuilt", "options": options, "rows": topic.records}
 
 
 def run_queries(
@@ -143,8 +150,10 @@ def print_comparison(
     theirs: dict[str, Timing],
     ours: dict[str, Timing],
     batches: dict[str, Timing],
+    ceiling: dict[str, Timing],
 ) -> None:
-    print(f"\n{master:12} {'Spark from Kafka':>22} {'barnabas':>22}        {'batches':>22}")
+    titles = f"{'Spark from Kafka':>22} {'barnabas':>22} {'batches':>29} {'prebuilt rows':>29}"
+    print(f"\n{master:12} {titles}")
     for topic in topics:
         base = theirs[topic.name].seconds
         assert batches[topic.name].rows == topic.records, "the batch table misses records"
@@ -152,6 +161,7 @@ def print_comparison(
             _rates(topic, theirs[topic.name]),
             f"{_rates(topic, ours[topic.name])} {base / ours[topic.name].seconds:5.1f}x",
             f"{_rates(topic, batches[topic.name])} {base / batches[topic.name].seconds:5.1f}x",
+            f"{_rates(topic, ceiling[topic.name])} {base / ceiling[topic.name].seconds:5.1f}x",
         ]
         print(f"{topic.name:12} {' '.join(cells)}", flush=True)
 

@@ -46,8 +46,10 @@ def _session(job: dict[str, Any]) -> Any:
     spark.sparkContext.setLogLevel("ERROR")
     if not job["jars"]:
         import analytics
+        from benchmarks.prebuilt_source import PrebuiltSource
 
         analytics.register(spark)
+        spark.dataSource.register(PrebuiltSource)
     return spark
 
 
