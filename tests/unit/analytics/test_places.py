@@ -27,6 +27,7 @@ def test_logs_in_an_object_store_are_read_in_splits_and_by_index(tmp_path: Path)
     with object_store(tmp_path) as bucket:
         assert offsets(places.join(bucket, "cluster"), **options) == list(range(700, 1000))
         assert offsets(bucket) == list(range(1000))
+        assert offsets(bucket.replace("s3:", "s3a:")) == list(range(1000))  # as Hadoop's users say
         with pytest.raises(AnalysisError, match="there is no such directory"):
             offsets(places.join(bucket, "nope"))
 
