@@ -5,9 +5,10 @@ goes to PyArrow; any other is a local path, which is read by plain system calls.
 what the files hold.
 """
 
+import errno
 import os
 from functools import lru_cache
-from stat import S_ISDIR
+from stat import S_ISDIR, S_ISREG
 from typing import Any, NamedTuple, Protocol
 
 from analytics.logs import hdfs
@@ -27,6 +28,10 @@ class Entry(NamedTuple):
     is_directory: bool
     size: int
     identity: int
+
+
+class NoRegularFileError(OSError):
+    """A pipe, a device or a folder in the place of a file."""
 
 
 class PlacedFile(Protocol):
@@ -132,7 +137,7 @@ def is_folder(location: str) -> bool | None:
 
 
 def open_file(location: str) -> PlacedFile:
-    """Raises FileNotFoundError where there is none, and OSError for what else can go wrong."""
+    """Raises FileNotFoundError where there is none, NoRegularFileError, and other OSErrors."""
     if is_local(location):
         return _LocalFile(location)
     file_system, path = _file_system(location)
@@ -149,8 +154,11 @@ class _LocalFile:
     __slots__ = ("_descriptor", "identity", "size")
 
     def __init__(self, path: str) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        # Opened without waiting: a pipe without a writer would hold the reader for ever.
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         status = os.fstat(self._descriptor)
+        if not S_ISREG(status.st_mode):
+            raise NoRegularFileError(errno.EINVAL, "Not a regular file", path)
         self.size = status.st_size
         self.identity = status.st_ino
 

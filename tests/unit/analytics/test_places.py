@@ -1,5 +1,6 @@
 """Names of places, and logs that lie in an object store, through PyArrow's own S3 client."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -52,3 +53,11 @@ def test_transactions_in_an_object_store_are_those_that_a_consumer_saw() -> None
             includeHeaders="true",
         )
     assert [as_consumed(row) for row in rows] == log.consumed("read_committed")
+
+
+@pytest.mark.timeout(10)
+def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, Path("/dev/null")):
+        with pytest.raises(places.NoRegularFileError):
+            places.open_file(str(path))

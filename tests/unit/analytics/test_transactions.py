@@ -103,7 +103,7 @@ def test_an_index_of_aborted_transactions_that_cannot_be_read_is_an_error(
         committed(tmp_path)
     index.unlink()
     index.mkdir()
-    with pytest.raises(AnalysisError, match="txnindex: cannot be read: Is a directory"):
+    with pytest.raises(AnalysisError, match="txnindex: cannot be read: Not a regular file"):
         committed(tmp_path)
     index.rmdir()
     index.write_bytes(data)
