@@ -4,12 +4,14 @@ Owns how base offsets, kinds and suffixes are spelled in file and directory name
 what the files hold.
 """
 
+import os
 import re
 from pathlib import Path
 from typing import Final, NamedTuple
 from uuid import uuid4
 
 from storage.errors import MalformedDirectoryError
+from storage.log_config import INT32_MAX, INT64_MAX
 
 DELETED_SUFFIX: Final = ".deleted"
 CLEANED_SUFFIX: Final = ".cleaned"
@@ -59,7 +61,7 @@ def segment_path(directory: str, offset: int, kind: str, suffix: str = "") -> st
 def parse_file_name(name: str) -> FileName | None:
     """The parts of a segment or snapshot file's name; None if it is something else."""
     match = _SEGMENT_FILE.fullmatch(name)
-    if match is None:
+    if match is None or int(match[1]) > INT64_MAX:
         return None
     return FileName(int(match[1]), match[2], match[3] or "")
 
@@ -88,9 +90,23 @@ def parse_directory_name(directory: Path) -> DirectoryName:
             suffix = candidate if dot else ""
             break
     topic, dash, partition = name.rpartition("-")
-    if not topic or not dash or not partition.isascii() or not partition.isdigit():
+    if not (topic and dash and is_text(topic) and _is_partition(partition)):
         raise MalformedDirectoryError(
-            f"Directory {directory} is not named topic-partition; log directories must hold"
-            " partitions' directories only: move it elsewhere and start again"
+            f"Directory {readable(str(directory))} is not named topic-partition; log directories"
+            " must hold partitions' directories only: move it elsewhere and start again"
         )
     return DirectoryName(topic, int(partition), suffix)
+
+
+def is_text(name: str) -> bool:
+    """Whether a name of a file is UTF-8, as all that a broker makes are."""
+    return readable(name) == name
+
+
+def readable(name: str) -> str:
+    """A name that can be shown: bytes that are no UTF-8 are spelled out."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _is_partition(number: str) -> bool:
+    return number.isascii() and number.isdigit() and int(number) <= INT32_MAX

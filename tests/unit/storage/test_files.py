@@ -149,6 +149,8 @@ def test_names_of_segment_files() -> None:
     assert path == "/d/t-0/00000000000000000042.timeindex.swap"
     assert parse_file_name(Path(path).name) == (42, "timeindex", ".swap")
     assert parse_file_name("leader-epoch-checkpoint") is None
+    assert parse_file_name(f"{2**63 - 1}.log") == (2**63 - 1, "log", "")
+    assert parse_file_name(f"{2**63}.log") is None
 
 
 @pytest.mark.parametrize(
@@ -159,16 +161,32 @@ def test_names_of_segment_files() -> None:
         ("events-3.0123abc-delete", ("events", 3, "-delete")),
         ("events-3.0123abc-future", ("events", 3, "-future")),
         ("x-delete-1", ("x-delete", 1, "")),
+        ("events-2147483647", ("events", 2147483647, "")),
     ],
 )
 def test_names_of_partition_directories(name: str, expected: tuple[str, int, str]) -> None:
     assert parse_directory_name(Path("/d") / name) == expected
 
 
-@pytest.mark.parametrize("name", ["events", "-1", "events-", "events-x", "events-delete", "a-²"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "events",
+        "-1",
+        "events-",
+        "events-x",
+        "events-delete",
+        "a-²",
+        "events-0-20261118200432",
+        "events-2147483648",
+        "events-2147483648.0123abc-delete",
+        os.fsdecode(b"ev\xffents-0"),
+    ],
+)
 def test_names_that_no_partition_has(name: str) -> None:
-    with pytest.raises(MalformedDirectoryError):
+    with pytest.raises(MalformedDirectoryError) as raised:
         parse_directory_name(Path("/d") / name)
+    assert str(raised.value).isprintable()
 
 
 def test_made_names_can_be_parsed_and_are_short_enough() -> None:
