@@ -6,7 +6,9 @@
 - indexes.py     offset and time indexes against the batches
 - transaction_index.py  aborted transactions against the batches
 - segments.py    one segment: its batches, its indexes
+- listing.py     what lies in a folder: files, folders, links to nothing, and what is neither
 - directories.py files that are missing, damaged, or do not belong
+- unread.py      partitions whose segments are gone
 - partitions.py  what only shows between the segments of a partition
 - audit.py       all of it, segments in parallel on Spark
 """

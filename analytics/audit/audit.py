@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -10,15 +11,17 @@ from pyspark.sql import functions as f
 from analytics.audit.directories import (
     OFFSET_CHECKPOINTS,
     PlacedFiles,
-    emptied_partition_faults,
     log_directory_faults,
     ordered_epochs,
     partition_directory_faults,
+    segments_out_of_reach,
 )
-from analytics.audit.faults import SPARK_SCHEMA, Fault
+from analytics.audit.faults import SPARK_SCHEMA, Fault, shown
+from analytics.audit.listing import is_regular
 from analytics.audit.partitions import Checkpointed, partition_faults
 from analytics.audit.segments import SegmentAudit, SegmentSummary
 from analytics.audit.sequence import KnownEpochs
+from analytics.audit.unread import unread_partition_faults
 from analytics.logs import places
 from analytics.logs.partitions import PartitionLog, Segment
 from storage.checkpoint import (
@@ -54,32 +57,64 @@ def audit(
     are read where this runs: to hand them to Spark's workers would take longer."""
     if sum(log.size for log in partitions) <= few_bytes:
         return spark.createDataFrame(audit_here(partitions), SPARK_SCHEMA)
-    checkpoints = Checkpoints(partitions, PlacedFiles())
-    audited = dict(_audited_on(spark, list(_work(partitions, checkpoints))))
-    return spark.createDataFrame(list(all_faults(partitions, checkpoints, audited)), SPARK_SCHEMA)
+    logs = [_of_regular_files(log) for log in partitions]
+    checkpoints = Checkpoints(logs, PlacedFiles())
+    audited = dict(_audited_on(spark, list(_work(logs, checkpoints))))
+    return spark.createDataFrame(all_faults(logs, checkpoints, audited), SPARK_SCHEMA)
 
 
 def audit_here(partitions: Sequence[PartitionLog]) -> list[Fault]:
     """The same without Spark, one segment after the other."""
-    checkpoints = Checkpoints(partitions, PlacedFiles())
-    work = _work(partitions, checkpoints)
-    audited = {one[0].path: _audit_segment(one) for one in work}
-    return list(all_faults(partitions, checkpoints, audited))
+    logs = [_of_regular_files(log) for log in partitions]
+    checkpoints = Checkpoints(logs, PlacedFiles())
+    audited = {one[0].path: _audit_segment(one) for one in _work(logs, checkpoints)}
+    return all_faults(logs, checkpoints, audited)
 
 
 def all_faults(
     partitions: Sequence[PartitionLog], checkpoints: "Checkpoints", audited: Mapping[str, Audited]
-) -> Iterator[Fault]:
+) -> list[Fault]:
     """Every fault, once the segments have been audited."""
+    return [shown(fault) for fault in _all_faults(partitions, checkpoints, audited)]
+
+
+def _all_faults(
+    partitions: Sequence[PartitionLog], checkpoints: "Checkpoints", audited: Mapping[str, Audited]
+) -> Iterator[Fault]:
     for log_dir in dict.fromkeys(log.log_dir for log in partitions):
         yield from log_directory_faults(log_dir, checkpoints.files)
-        yield from emptied_partition_faults(log_dir, checkpoints.recovered(log_dir))
+        read = [log for log in partitions if log.log_dir == log_dir]
+        yield from unread_partition_faults(log_dir, read, checkpoints.recovered(log_dir))
     for log in partitions:
         yield from partition_directory_faults(log, checkpoints.files)
         for segment in log.segments:
             yield from audited[segment.path].faults
         summaries = [(segment, audited[segment.path].summary) for segment in log.segments]
-        yield from partition_faults(log, summaries, checkpoints.of(log))
+        yield from partition_faults(log, _with_unreachable(log, summaries), checkpoints.of(log))
+
+
+def _of_regular_files(log: PartitionLog) -> PartitionLog:
+    """Without what only has a segment's name: a pipe, which is nothing long."""
+    regular = [one for one in log.segments if one.size or _may_be_read(one.path)]
+    return replace(log, segments=tuple(regular or log.segments))
+
+
+def _may_be_read(path: str) -> bool:
+    try:
+        return not places.is_local(path) or is_regular(path)
+    except OSError:
+        return True  # told where it is opened
+
+
+def _with_unreachable(
+    log: PartitionLog, summaries: list[tuple[Segment, SegmentSummary]]
+) -> list[tuple[Segment, SegmentSummary]]:
+    """With segments that are told as out of reach: nothing is known of their offsets."""
+    beyond = [
+        (replace(log.segments[0], base_offset=offset), SegmentSummary(is_complete=False))
+        for offset in segments_out_of_reach(log)
+    ]
+    return sorted(summaries + beyond, key=lambda one: one[0].base_offset) if beyond else summaries
 
 
 class Checkpoints:

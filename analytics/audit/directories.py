@@ -1,15 +1,15 @@
 """The files of log directories: what is missing, what is damaged, what does not belong."""
 
+import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Final
 
 from analytics.audit.faults import Fault, Kind
-from analytics.logs import places
+from analytics.audit.listing import Listed, Nature, listed, open_regular
+from analytics.audit.unread import leads_nowhere, partition_name
 from analytics.logs.partitions import PartitionLog
-from analytics.logs.places import Entry
 from storage.checkpoint import (
     CLEANER_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
@@ -19,14 +19,13 @@ from storage.checkpoint import (
     read_epochs,
     read_offsets,
 )
-from storage.errors import CorruptCheckpointError, CorruptSnapshotError, MalformedDirectoryError
+from storage.errors import CorruptCheckpointError, CorruptSnapshotError
 from storage.files import AnyPath, Files
 from storage.producer_snapshot import decode_snapshot
 from storage.segment_files import (
     LOG_KIND,
     SEGMENT_KINDS,
     SNAPSHOT_KIND,
-    parse_directory_name,
     parse_file_name,
 )
 
@@ -44,10 +43,13 @@ _KNOWN_IN_LOG_DIR: Final = {
     ".zookeeper-session",
     "meta.properties",
 }
-# partition.metadata is of later releases of Kafka.
-_KNOWN_IN_PARTITION: Final = {LEADER_EPOCH_CHECKPOINT, "partition.metadata"}
+# Of later releases of Kafka; the last character of an id has two bits of it.
+_PARTITION_METADATA: Final = "partition.metadata"
+_METADATA: Final = re.compile(rb"version: 0\r?\ntopic_id: [\w-]{21}[AQgw](\r?\n)?", re.ASCII)
+_KNOWN_IN_PARTITION: Final = (LEADER_EPOCH_CHECKPOINT, _PARTITION_METADATA)
 _NEEDED_INDEXES: Final = ("index", "timeindex")
 _BEING_WRITTEN: Final = ".tmp"
+_NO_FILE: Final = "is no regular file"
 
 # What looks damaged may be in the middle of being written: so often it is looked at.
 LOOKS: Final = 5
@@ -58,15 +60,22 @@ class PlacedFiles(Files):
     """Whole files from wherever logs may lie."""
 
     def read_whole(self, path: AnyPath) -> bytes:
-        return places.read_whole(str(path))
+        file = open_regular(str(path))
+        return file.read(file.size, 0)
 
 
 def log_directory_faults(log_dir: str, files: Files) -> Iterator[Fault]:
     """Checkpoints that cannot be read, and whatever a broker did not put there."""
-    for entry in _entries(log_dir):
-        if entry.is_directory:
-            if not _is_partition(entry.name):
+    for entry in listed(log_dir):
+        is_partition = partition_name(entry.name) is not None
+        if entry.nature is Nature.LEADS_NOWHERE:
+            if not is_partition:  # else told with the other partitions
+                yield _fault(log_dir, entry, Kind.MISSING_FILE, leads_nowhere(entry))
+        elif entry.is_folder:
+            if not is_partition:
                 yield _fault(log_dir, entry, Kind.FOREIGN_FILE, "is no partition's directory")
+        elif entry.nature is Nature.NO_FILE:
+            yield _fault(log_dir, entry, Kind.FOREIGN_FILE, _NO_FILE)
         elif entry.name in OFFSET_CHECKPOINTS:
             try:
                 read_offsets(files, entry.location)
@@ -76,34 +85,18 @@ def log_directory_faults(log_dir: str, files: Files) -> Iterator[Fault]:
             yield _fault(log_dir, entry, Kind.FOREIGN_FILE, "is no file of a log directory")
 
 
-def emptied_partition_faults(
-    log_dir: str, written_up_to: Mapping[tuple[str, int], int]
-) -> Iterator[Fault]:
-    """Partitions whose directory holds no segment, though a checkpoint knows of records."""
-    for (topic, partition), end in sorted(written_up_to.items()):
-        directory = places.join(log_dir, f"{topic}-{partition}")
-        if end > 0 and places.is_folder(directory) and not _has_segment(directory):
-            what = f"it is empty, and the checkpoints know of records up to {end - 1}"
-            yield Fault(log_dir, topic, partition, directory, None, None, Kind.LOST.value, what)
-
-
-def _has_segment(directory: str) -> bool:
-    names = (parse_file_name(entry.name) for entry in _entries(directory))
-    return any(name is not None and name.kind == LOG_KIND for name in names)
-
-
 def partition_directory_faults(log: PartitionLog, files: Files) -> Iterator[Fault]:
     """Indexes that are missing, files that are damaged, and files that are none of a log's."""
     offsets = {segment.base_offset for segment in log.segments}
     present: set[tuple[int, str]] = set()
-    entries = _entries(log.directory)
+    entries = listed(log.directory)
     names = {entry.name for entry in entries}
     for entry in entries:
         name = parse_file_name(entry.name)
-        if entry.is_directory:
+        if entry.nature is not Nature.FILE:
             if name is not None:
                 present.add((name.offset, name.kind))
-            yield _of_partition(log, entry.location, Kind.FOREIGN_FILE, "is a folder")
+            yield _of_partition(log, entry.location, *_not_a_file(entry))
         elif entry.name.removesuffix(_BEING_WRITTEN) in _KNOWN_IN_PARTITION:
             yield from _known_file_faults(log, entry, files)
         elif name is None or name.kind not in (*SEGMENT_KINDS, SNAPSHOT_KIND):
@@ -116,24 +109,51 @@ def partition_directory_faults(log: PartitionLog, files: Files) -> Iterator[Faul
             yield _of_partition(log, entry.location, Kind.FOREIGN_FILE, "its segment is not there")
         else:
             present.add((name.offset, name.kind))
+    files_there = {entry.name for entry in entries if entry.nature is Nature.FILE}
     for segment in log.segments:
+        if _log_of(segment.base_offset) not in files_there:
+            continue  # gone meanwhile, or no file
         for kind in _NEEDED_INDEXES:
             path = segment.index_path(kind)
-            if (segment.base_offset, kind) not in present and _log_of(segment.base_offset) in names:
+            if (segment.base_offset, kind) not in present:
                 yield _of_partition(log, path, Kind.MISSING_FILE, "its segment has none")
+
+
+def segments_out_of_reach(log: PartitionLog) -> list[int]:
+    """The offsets of segments whose files are links that lead nowhere."""
+    links = (entry for entry in listed(log.directory) if entry.nature is Nature.LEADS_NOWHERE)
+    names = (parse_file_name(link.name) for link in links)
+    return [name.offset for name in names if name and name.kind == LOG_KIND and not name.suffix]
 
 
 def _log_of(offset: int) -> str:
     return f"{offset:020d}.{LOG_KIND}"
 
 
-def _known_file_faults(log: PartitionLog, entry: Entry, files: Files) -> Iterator[Fault]:
-    if entry.name != LEADER_EPOCH_CHECKPOINT:
-        return
+def _not_a_file(entry: Listed) -> tuple[Kind, str]:
+    if entry.nature is Nature.LEADS_NOWHERE:
+        return Kind.MISSING_FILE, leads_nowhere(entry)
+    return Kind.FOREIGN_FILE, "is a folder" if entry.is_folder else _NO_FILE
+
+
+def _known_file_faults(log: PartitionLog, entry: Listed, files: Files) -> Iterator[Fault]:
     try:
-        ordered_epochs(files, entry.location)
+        if entry.name == LEADER_EPOCH_CHECKPOINT:
+            ordered_epochs(files, entry.location)
+        elif entry.name == _PARTITION_METADATA:
+            _check_metadata(files, entry.location)
     except (CorruptCheckpointError, OSError) as error:
         yield _of_partition(log, entry.location, Kind.DAMAGED_FILE, _reason(error, entry))
+
+
+def _check_metadata(files: Files, path: str) -> None:
+    """That it has the form that Kafka gives it. Raises CorruptCheckpointError."""
+    try:
+        text = files.read_whole(path)
+    except FileNotFoundError:
+        return  # gone meanwhile
+    if _METADATA.fullmatch(text) is None:
+        raise CorruptCheckpointError("It does not say version 0 and a topic's id")
 
 
 def ordered_epochs(files: Files, path: str) -> list[tuple[int, int]]:
@@ -162,28 +182,12 @@ def _snapshot_faults(log: PartitionLog, path: str, files: Files) -> Iterator[Fau
     yield _of_partition(log, path, Kind.DAMAGED_FILE, reason)
 
 
-def _is_partition(name: str) -> bool:
-    try:
-        parse_directory_name(Path(name))
-    except MalformedDirectoryError:
-        return False
-    return True
-
-
-def _entries(directory: str) -> list[Entry]:
-    """In the order of their names; none where the directory has gone meanwhile."""
-    try:
-        return sorted(places.list_folder(directory), key=lambda entry: entry.name)
-    except FileNotFoundError:
-        return []
-
-
-def _reason(error: Exception, entry: Entry) -> str:
+def _reason(error: Exception, entry: Listed) -> str:
     """What is wrong, without the path that has a column of its own."""
     return str(error).replace(entry.location, "it")
 
 
-def _fault(log_dir: str, entry: Entry, kind: Kind, detail: str) -> Fault:
+def _fault(log_dir: str, entry: Listed, kind: Kind, detail: str) -> Fault:
     return Fault(log_dir, None, None, entry.location, None, None, kind.value, detail)
 
 

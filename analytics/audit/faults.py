@@ -3,6 +3,8 @@
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from storage.segment_files import readable
+
 
 class Kind(StrEnum):
     """The kinds of faults; the text is what the table holds."""
@@ -40,3 +42,9 @@ SPARK_SCHEMA: Final = (
     "log_dir string, topic string, partition int, file string, position bigint,"
     " offset bigint, kind string, detail string"
 )
+
+
+def shown(fault: Fault) -> Fault:
+    """The fault in words that a table can hold, whatever files are named."""
+    log_dir, file, detail = map(readable, (fault.log_dir, fault.file, fault.detail))
+    return fault._replace(log_dir=log_dir, file=file, detail=detail)

@@ -12,9 +12,9 @@ from analytics.audit.indexes import (
     offset_index_faults,
     time_index_faults,
 )
+from analytics.audit.listing import NoRegularFileError, open_regular
 from analytics.audit.sequence import BatchSequence, EpochStart, Finding, KnownEpochs, Place
 from analytics.audit.transaction_index import Aborts, missing_aborts, txn_index_faults
-from analytics.logs import places
 from analytics.logs.partitions import Segment
 from analytics.logs.places import PlacedFile
 from storage.records.batches import Batch, iter_records
@@ -75,6 +75,8 @@ class SegmentAudit:
             self._run()
         except FileNotFoundError:
             return
+        except NoRegularFileError:  # told with the directory's other files
+            self.summary = SegmentSummary(is_complete=False)
         except OSError as error:
             self._find(Kind.UNREADABLE, 0, None, f"it cannot be read: {error.strerror or error}")
             self.faults += [self._fault(one) for one in self._findings]
@@ -84,12 +86,12 @@ class SegmentAudit:
         # Indexes first: a broker that runs adds to its log before it adds to them, and a file is
         # as long as it was when it was opened.
         indexes = {kind: self._read_index(kind) for kind in _INDEX_CHECKS}
-        walk = self._walk(places.open_file(self._segment.path), 0)
+        walk = self._walk(open_regular(self._segment.path), 0)
         for _ in range(LOOKS):
             if not (self._is_last and walk.ending.is_cut_off):
                 break
             time.sleep(BETWEEN_LOOKS_SECONDS)  # it may be in the middle of being written
-            walk = self._walk(places.open_file(self._segment.path), walk.ending.position)
+            walk = self._walk(open_regular(self._segment.path), walk.ending.position)
         self._look_at_ending(walk)
         self._conclude(indexes)
 
@@ -213,9 +215,10 @@ class SegmentAudit:
     def _read_index(self, kind: str) -> bytes | None:
         """None where there is no such file: told with the directory's other files, if need be."""
         try:
-            return places.read_whole(self._segment.index_path(kind))
-        except (FileNotFoundError, IsADirectoryError):
+            file = open_regular(self._segment.index_path(kind))
+        except (FileNotFoundError, NoRegularFileError):
             return None
+        return file.read(file.size, 0)
 
     def _find(self, kind: Kind, position: int, offset: int | None, detail: str) -> None:
         self._findings.append(Finding(kind, position, offset, detail))
