@@ -63,8 +63,9 @@ class BatchWalk:
             position += size
         self.ending = Ending(position, None)
 
-    def is_set_aside(self, position: int) -> bool:
-        """Whether zeros follow, as preallocation leaves them; a few may begin a batch."""
+    def ends_with_zeros(self, position: int) -> bool:
+        """Whether all that follows is zeros, as preallocation leaves them; a few may begin a
+        batch."""
         if self._end - position < BATCH_HEADER_SIZE:
             return False
         while position < self._end:

@@ -110,12 +110,18 @@ def partition_directory_faults(log: PartitionLog, files: Files) -> Iterator[Faul
         else:
             present.add((name.offset, name.kind))
     files_there = {entry.name for entry in entries if entry.nature is Nature.FILE}
+    yield from _missing_indexes(log, files_there, present)
+
+
+def _missing_indexes(
+    log: PartitionLog, files_there: set[str], present: set[tuple[int, str]]
+) -> Iterator[Fault]:
     for segment in log.segments:
         if _log_of(segment.base_offset) not in files_there:
             continue  # gone meanwhile, or no file
         for kind in _NEEDED_INDEXES:
-            path = segment.index_path(kind)
             if (segment.base_offset, kind) not in present:
+                path = segment.index_path(kind)
                 yield _of_partition(log, path, Kind.MISSING_FILE, "its segment has none")
 
 

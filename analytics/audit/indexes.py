@@ -1,6 +1,6 @@
 """The indexes of a segment against its batches: where their entries say something else."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -26,6 +26,39 @@ class Batches(NamedTuple):
     is_complete: bool
     was_compacted: bool
     is_last: bool
+
+
+class PastEnd(NamedTuple):
+    """Entries at an index's end that lead past the end of the log. That was cut off, or they are
+    wrong: the other indexes and the next segment tell."""
+
+    position: int
+    first_offset: int
+    last_offset: int
+
+
+class IndexKind(NamedTuple):
+    """A kind of index, what its faults are called, and the offset of an entry."""
+
+    layout: Struct
+    fault: Kind
+    offset_of: Callable[[tuple[int, ...], int], int]
+    check: Callable[[bytes, Batches], Iterator[Finding]]
+
+    def past_end(self, data: bytes, batches: Batches) -> PastEnd | None:
+        """Where batches are damaged, nobody knows where the log ends."""
+        past: PastEnd | None = None
+        if batches.is_complete:
+            for at, entry in reversed(list(entries(data, self.layout))):
+                offset = self.offset_of(entry, batches.base_offset)
+                if offset < batches.sequence.next_offset:
+                    break
+                past = PastEnd(at, offset, past.last_offset if past else offset)
+        return past
+
+    def has_room(self, data: bytes) -> bool:
+        """Whether space is set aside in it for more entries."""
+        return _used(data, self.layout) < len(data)
 
 
 def offset_index_faults(data: bytes, batches: Batches) -> Iterator[Finding]:
@@ -122,3 +155,17 @@ def _used(data: bytes, layout: Struct) -> int:
 def left_over(data: bytes, layout: Struct, kind: Kind) -> Iterator[Finding]:
     if extra := len(data) % layout.size:
         yield Finding(kind, len(data) - extra, None, f"{extra} bytes are no entry")
+
+
+OFFSET_INDEX: Final = IndexKind(
+    _OFFSET_ENTRY,
+    Kind.OFFSET_INDEX,
+    lambda entry, base_offset: base_offset + entry[0],
+    offset_index_faults,
+)
+TIME_INDEX: Final = IndexKind(
+    _TIME_ENTRY,
+    Kind.TIME_INDEX,
+    lambda entry, base_offset: base_offset + entry[1],
+    time_index_faults,
+)

@@ -25,16 +25,18 @@ def partition_faults(
 ) -> Iterator[Fault]:
     """Faults between segments that are sound in themselves. Compaction leaves gaps."""
     is_compacted = checkpointed.is_compacted or any(one.was_compacted for _, one in audited)
+    missing: list[Fault] = []
     if not is_compacted:
-        yield from _gap_at_the_start(log, audited)
+        missing = [*_gap_at_the_start(log, audited), *_gaps_between(log, audited)]
         for _, summary in audited:
             yield from summary.gaps
-        yield from _gaps_between(log, audited)
+    missing += _lost_records(log, audited, checkpointed.written_up_to)
+    yield from missing
+    yield from _cut_off(log, audited, {fault.file for fault in missing})
     if checkpointed.epochs:
         yield from _epoch_file_faults(log, audited, checkpointed.epochs)
     else:
         yield from _epochs_going_back(log, audited)
-    yield from _lost_records(log, audited, checkpointed.written_up_to)
 
 
 def _neighbours(audited: Audited) -> Iterator[tuple[SegmentSummary, Segment, SegmentSummary]]:
@@ -52,12 +54,15 @@ def _neighbours(audited: Audited) -> Iterator[tuple[SegmentSummary, Segment, Seg
 def _gap_at_the_start(log: PartitionLog, audited: Audited) -> Iterator[Fault]:
     """A log begins with the offset that its first segment is named by, or was said to begin
     later."""
-    segment, summary = audited[0]
-    if summary.first_offset is None or not summary.is_complete:
+    for segment, summary in audited:
+        if not summary.is_complete:
+            return
+        if summary.first_offset is None:
+            continue
+        if summary.first_offset > log.start_offset:
+            missing = f"{log.start_offset} to {summary.first_offset - 1} are not there"
+            yield _fault(log, segment.path, Kind.OFFSET_GAP, 0, summary.first_offset, missing)
         return
-    if summary.first_offset > log.start_offset:
-        missing = f"{log.start_offset} to {summary.first_offset - 1} are not there"
-        yield _fault(log, segment.path, Kind.OFFSET_GAP, 0, summary.first_offset, missing)
 
 
 def _gaps_between(log: PartitionLog, audited: Audited) -> Iterator[Fault]:
@@ -104,12 +109,30 @@ def _lost_records(log: PartitionLog, audited: Audited, written_up_to: int) -> It
     """Where a checkpoint says that more was written than is there."""
     if not all(summary.is_complete for _, summary in audited):
         return
-    segment = log.segments[-1]
+    segment, summary = audited[-1]
     ends = [summary.last_offset + 1 for _, summary in audited if summary.last_offset is not None]
     end = max(ends, default=segment.base_offset)
     if end < written_up_to:
         what = f"the checkpoints know of records up to {written_up_to - 1}"
-        yield _fault(log, segment.path, Kind.LOST, segment.size, end, what)
+        yield _fault(log, segment.path, Kind.LOST, summary.end, end, what)
+
+
+def _cut_off(log: PartitionLog, audited: Audited, told: set[str]) -> Iterator[Fault]:
+    """Where indexes lead past the end of their segment, and no gap and no loss is told behind it.
+    If several do, it is the segment that was cut."""
+    for number, (segment, summary) in enumerate(audited):
+        if not summary.past_end:
+            continue
+        behind = (one.path for one, it in audited[number + 1 :] if it.first_offset is not None)
+        if next(behind, audited[-1][0].path) in told:
+            continue
+        if len(summary.past_end) == 1:
+            yield summary.past_end[0].fault
+            continue
+        what = (
+            f"its indexes know of records up to {max(one.last_offset for one in summary.past_end)}"
+        )
+        yield _fault(log, segment.path, Kind.LOST, summary.end, summary.next_offset, what)
 
 
 def _fault(

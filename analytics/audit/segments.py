@@ -1,20 +1,16 @@
 """One segment: its batches, and its indexes against them."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from analytics.audit.batch_walk import BatchWalk, Walked
 from analytics.audit.directories import BETWEEN_LOOKS_SECONDS, LOOKS
 from analytics.audit.faults import Fault, Kind
-from analytics.audit.indexes import (
-    Batches,
-    offset_index_faults,
-    time_index_faults,
-)
+from analytics.audit.indexes import OFFSET_INDEX, TIME_INDEX, Batches
 from analytics.audit.listing import NoRegularFileError, open_regular
 from analytics.audit.sequence import BatchSequence, EpochStart, Finding, KnownEpochs, Place
-from analytics.audit.transaction_index import Aborts, missing_aborts, txn_index_faults
+from analytics.audit.transaction_index import TRANSACTION_INDEX, Aborts, missing_aborts
 from analytics.logs.partitions import Segment
 from analytics.logs.places import PlacedFile
 from storage.records.batches import Batch, iter_records
@@ -24,12 +20,21 @@ from storage.records.layout import MAGIC_2, NO_LEADER_EPOCH
 
 _WIDEST_SEGMENT: Final = 1 << 31  # indexes have 31 bits for an offset
 
+_PAST_END: Final = "from here on its entries lead past the end of the log"
+_SET_ASIDE: Final = ("index", "timeindex")
 _TXN_INDEX: Final = "txnindex"
-_INDEX_CHECKS: Final[dict[str, Callable[[bytes, Batches], Iterator[Finding]]]] = {
-    "index": offset_index_faults,
-    "timeindex": time_index_faults,
-    _TXN_INDEX: txn_index_faults,
+_INDEXES: Final = {
+    "index": OFFSET_INDEX,
+    "timeindex": TIME_INDEX,
+    _TXN_INDEX: TRANSACTION_INDEX,
 }
+
+
+class PastEnd(NamedTuple):
+    """An index that leads past the end of its segment, and up to which offset."""
+
+    fault: Fault
+    last_offset: int
 
 
 class SegmentSummary(NamedTuple):
@@ -41,6 +46,9 @@ class SegmentSummary(NamedTuple):
     gaps: Sequence[Fault] = ()
     was_compacted: bool = False
     is_complete: bool = True
+    next_offset: int = 0
+    end: int = 0
+    past_end: Sequence[PastEnd] = ()
 
 
 class SegmentAudit:
@@ -85,15 +93,15 @@ class SegmentAudit:
     def _run(self) -> None:
         # Indexes first: a broker that runs adds to its log before it adds to them, and a file is
         # as long as it was when it was opened.
-        indexes = {kind: self._read_index(kind) for kind in _INDEX_CHECKS}
+        indexes = {kind: self._read_index(kind) for kind in _INDEXES}
         walk = self._walk(open_regular(self._segment.path), 0)
         for _ in range(LOOKS):
             if not (self._is_last and walk.ending.is_cut_off):
                 break
             time.sleep(BETWEEN_LOOKS_SECONDS)  # it may be in the middle of being written
             walk = self._walk(open_regular(self._segment.path), walk.ending.position)
-        self._look_at_ending(walk)
-        self._conclude(indexes)
+        self._look_at_ending(walk, indexes)
+        self._conclude(walk.ending.position, indexes)
 
     def _walk(self, file: PlacedFile, start: int) -> BatchWalk:
         walk = BatchWalk(file, start, file.size)
@@ -154,16 +162,30 @@ class SegmentAudit:
         is_abort = ControlType.ABORT in kinds
         self._aborts.take_marker(header.producer_id, header.base_offset, is_abort)
 
-    def _look_at_ending(self, walk: BatchWalk) -> None:
+    def _look_at_ending(self, walk: BatchWalk, indexes: Mapping[str, bytes | None]) -> None:
         ending = walk.ending
-        if ending.reason is None or (self._is_last and walk.is_set_aside(ending.position)):
+        if ending.reason is None:
             return
         if ending.position == self._damaged_end:
             return  # that batch's length cannot be trusted either: one fault, told at that batch
+        if self._is_last and walk.ends_with_zeros(ending.position):
+            if not self._is_set_aside(ending.position, indexes):
+                what = "from here on it is zeros, and no space is set aside in its indexes"
+                self._find(Kind.UNREADABLE, ending.position, self._sequence.next_offset, what)
+            return
         kind = Kind.TORN_TAIL if ending.is_cut_off and self._is_last else Kind.UNREADABLE
         self._find(kind, ending.position, self._sequence.next_offset, ending.reason)
 
-    def _conclude(self, indexes: Mapping[str, bytes | None]) -> None:
+    def _is_set_aside(self, position: int, indexes: Mapping[str, bytes | None]) -> bool:
+        """Whether zeros may be what a broker put there: it sets space aside in all files of a
+        segment, and gives it back in all of them, first in the indexes."""
+        there = {kind: data for kind in _SET_ASIDE if (data := indexes[kind]) is not None}
+        if not there or any(_INDEXES[kind].has_room(data) for kind, data in there.items()):
+            return True
+        time.sleep(BETWEEN_LOOKS_SECONDS)
+        return open_regular(self._segment.path).size <= position
+
+    def _conclude(self, end: int, indexes: Mapping[str, bytes | None]) -> None:
         sequence = self._sequence
         self._findings += sequence.findings
         is_complete = all(one.kind is Kind.LEADER_EPOCH for one in self._findings)
@@ -175,6 +197,8 @@ class SegmentAudit:
             gaps=[self._fault(one) for one in sequence.gaps] if is_complete else [],
             was_compacted=self._was_compacted,
             is_complete=is_complete,
+            next_offset=sequence.next_offset,
+            end=end,
         )
         self._findings.sort(key=lambda one: one.position)
         self.faults += [self._fault(one) for one in self._findings]
@@ -187,15 +211,26 @@ class SegmentAudit:
             self._was_compacted or self._is_of_compacted_log or self._has_gaps(),
             self._is_last,
         )
-        if sequence.is_misnamed:
-            return  # indexes count from the name
-        for kind, check in _INDEX_CHECKS.items():
-            data = indexes[kind]
-            found = [] if data is None else list(check(data, batches))
-            if kind == _TXN_INDEX and not found:
-                found = self._missing_aborts(batches)
+        if not sequence.is_misnamed:  # else indexes count from another name
+            self._hold_against(batches, indexes)
+
+    def _hold_against(self, batches: Batches, indexes: Mapping[str, bytes | None]) -> None:
+        past_ends: list[PastEnd] = []
+        for kind, index in _INDEXES.items():
             path = self._segment.index_path(kind)
-            self.faults += [self._fault(one)._replace(file=path) for one in found]
+            data = indexes[kind] or b""
+            past = index.past_end(data, batches)
+            if past is not None:
+                found = Finding(index.fault, past.position, past.first_offset, _PAST_END)
+                fault = self._fault(found)._replace(file=path)
+                past_ends.append(PastEnd(fault, past.last_offset))
+                data = data[: past.position]
+            unended = batches._replace(is_last=batches.is_last or past is not None)
+            faults = list(index.check(data, unended)) if indexes[kind] is not None else []
+            if kind == _TXN_INDEX and not faults and past is None:
+                faults = self._missing_aborts(batches)
+            self.faults += [self._fault(one)._replace(file=path) for one in faults]
+        self.summary = self.summary._replace(past_end=past_ends)
 
     def _has_gaps(self) -> bool:
         """Compaction may take batches whole, and leave no other trace."""

@@ -9,7 +9,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from analytics.audit.faults import Kind
-from analytics.audit.indexes import Batches, entries, left_over
+from analytics.audit.indexes import Batches, IndexKind, entries, left_over
 from analytics.audit.sequence import Finding
 
 _ENTRY: Final = Struct(">hqqqq")
@@ -98,3 +98,8 @@ def _wrong_start(first_offset: int, abort: Abort, base_offset: int) -> str | Non
     if not is_right and first_offset != abort.first_offset:
         return f"no batch of its transaction begins with {first_offset}"
     return None
+
+
+TRANSACTION_INDEX: Final = IndexKind(
+    _ENTRY, Kind.TXN_INDEX, lambda entry, _: entry[3], txn_index_faults
+)

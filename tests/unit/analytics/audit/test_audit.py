@@ -116,8 +116,8 @@ def test_whole_batches_that_are_gone_from_the_end_are_missed(plain: Copy) -> Non
     def zero(data: bytearray) -> None:
         data[start:] = bytes(len(data) - start)
 
-    assert [what for _, _, what in told(plain.changed(file, cut))] == [Kind.LOST]
-    assert [what for _, _, what in told(plain.changed(file, zero))] == [Kind.LOST]
+    assert told(plain.changed(file, cut)) == [(file.name, start, Kind.LOST)]
+    assert told(plain.changed(file, zero)) == [(file.name, start, Kind.UNREADABLE)]
 
 
 def test_a_cut_in_the_middle_of_a_log_is_told_once(plain: Copy) -> None:
