@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from analytics.audit.faults import Fault, Kind
+from analytics.audit.index_lengths import short_indexes
 from analytics.audit.segments import SegmentSummary
 from analytics.audit.sequence import KnownEpochs, epoch_at
 from analytics.logs.partitions import PartitionLog, Segment
@@ -33,6 +34,7 @@ def partition_faults(
     missing += _lost_records(log, audited, checkpointed.written_up_to)
     yield from missing
     yield from _cut_off(log, audited, {fault.file for fault in missing})
+    yield from _short_indexes(log, audited)
     if checkpointed.epochs:
         yield from _epoch_file_faults(log, audited, checkpointed.epochs)
     else:
@@ -133,6 +135,15 @@ def _cut_off(log: PartitionLog, audited: Audited, told: set[str]) -> Iterator[Fa
             f"its indexes know of records up to {max(one.last_offset for one in summary.past_end)}"
         )
         yield _fault(log, segment.path, Kind.LOST, summary.end, summary.next_offset, what)
+
+
+def _short_indexes(log: PartitionLog, audited: Audited) -> Iterator[Fault]:
+    for number, missing in short_indexes([summary.index_lengths for _, summary in audited]):
+        segment, summary = audited[number]
+        assert summary.index_lengths is not None
+        path = segment.index_path("index")
+        what = f"it lacks {missing} entries or more that the time index was given with them"
+        yield _fault(log, path, Kind.OFFSET_INDEX, summary.index_lengths.end, None, what)
 
 
 def _fault(

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from analytics.audit.batch_walk import BatchWalk, Walked
 from analytics.audit.directories import BETWEEN_LOOKS_SECONDS, LOOKS
 from analytics.audit.faults import Fault, Kind
+from analytics.audit.index_lengths import IndexLengths, index_lengths
 from analytics.audit.indexes import OFFSET_INDEX, TIME_INDEX, Batches
 from analytics.audit.listing import NoRegularFileError, open_regular
 from analytics.audit.sequence import BatchSequence, EpochStart, Finding, KnownEpochs, Place
@@ -49,6 +50,7 @@ class SegmentSummary(NamedTuple):
     next_offset: int = 0
     end: int = 0
     past_end: Sequence[PastEnd] = ()
+    index_lengths: IndexLengths | None = None
 
 
 class SegmentAudit:
@@ -216,6 +218,7 @@ class SegmentAudit:
 
     def _hold_against(self, batches: Batches, indexes: Mapping[str, bytes | None]) -> None:
         past_ends: list[PastEnd] = []
+        before = len(self.faults)
         for kind, index in _INDEXES.items():
             path = self._segment.index_path(kind)
             data = indexes[kind] or b""
@@ -231,6 +234,11 @@ class SegmentAudit:
                 faults = self._missing_aborts(batches)
             self.faults += [self._fault(one)._replace(file=path) for one in faults]
         self.summary = self.summary._replace(past_end=past_ends)
+        offsets, times = indexes["index"], indexes["timeindex"]
+        is_sound = batches.is_complete and not past_ends and len(self.faults) == before
+        if is_sound and offsets is not None and times is not None:
+            lengths = index_lengths(offsets, times, batches)
+            self.summary = self.summary._replace(index_lengths=lengths)
 
     def _has_gaps(self) -> bool:
         """Compaction may take batches whole, and leave no other trace."""
