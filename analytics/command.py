@@ -25,6 +25,8 @@ from analytics.logs.partitions import PartitionLog, find_all
 from analytics.report import InventoryRow, print_inventory, unread_tails, with_empty_partitions
 from analytics.session import spark_session
 from analytics.staging import replace_file, staged_folder
+from analytics.targets import check_targets
+from storage.segment_files import is_text, readable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,7 +69,8 @@ def analyze(request: Request, java_home: Path) -> int:
         os.environ["JAVA_HOME"] = str(java_home)
         found = _found_partitions(request)
         partitions = _chosen_partitions(request, found)
-        _check_targets(request)
+        log_dirs = {log.log_dir for log in found}
+        check_targets(request.out, request.report, request.spark_log, log_dirs)
         results = _results(request, java_home, chosen, found)
     if request.report is not None:
         _write_report(request.report, results, request.directories)
@@ -116,9 +119,17 @@ def _chosen_analyses(request: Request) -> list["Analysis"]:
 
 def _found_partitions(request: Request) -> list[PartitionLog]:
     for directory in request.directories:
+        if not directory:
+            raise AnalysisError("DIR is empty; name a log directory")
         if os.path.isdir(directory) and not os.access(directory, os.R_OK | os.X_OK):
             raise AnalysisError(f"{directory}: cannot be read: Permission denied")
-    return find_all(request.directories)
+    found = find_all(request.directories)
+    for log in found:
+        if not is_text(log.directory):
+            raise AnalysisError(
+                f"{readable(log.log_dir)}: the name is not UTF-8; name a link to it whose name is"
+            )
+    return found
 
 
 def _chosen_partitions(request: Request, found: list[PartitionLog]) -> list[PartitionLog]:
@@ -128,38 +139,6 @@ def _chosen_partitions(request: Request, found: list[PartitionLog]) -> list[Part
     if missing:
         raise AnalysisError(f"--topic: {', '.join(sorted(missing))}: there is no such topic")
     return [log for log in found if log.topic in request.topics]
-
-
-def _check_targets(request: Request) -> None:
-    """Refuse what could not be written before anything takes time."""
-    if request.out is not None:
-        if request.out.exists() and any(_entries(request.out)):
-            raise AnalysisError(
-                f"--out: {request.out}: is there already and not an empty directory"
-            )
-        _check_writable("--out", request.out, _nearest_folder(request.out))
-    for option, file in (("--report", request.report), ("--spark-log", request.spark_log)):
-        if file is None:
-            continue
-        if not file.absolute().parent.is_dir():
-            raise AnalysisError(f"{option}: {file}: there is no such directory")
-        if file.is_dir():
-            raise AnalysisError(f"{option}: {file}: is a directory; name a file")
-        _check_writable(option, file, file.absolute().parent)
-
-
-def _check_writable(option: str, target: Path, folder: Path) -> None:
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise AnalysisError(f"{option}: {target}: nothing can be written to {folder}")
-
-
-def _nearest_folder(path: Path) -> Path:
-    """The folder in which a path would be made: its parent, or the first above that is there."""
-    return next(folder for folder in path.absolute().parents if folder.exists())
-
-
-def _entries(directory: Path) -> Iterator[object]:
-    return directory.iterdir() if directory.is_dir() else iter([directory])
 
 
 def _tables(
