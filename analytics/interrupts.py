@@ -1,8 +1,11 @@
 """Ctrl-C, SIGTERM and a terminal that is closed end a command in good order, once."""
 
+import os
 import signal
+import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
 
@@ -36,3 +39,16 @@ def interruptible() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def leave(status: int) -> int:
+    """The exit status of a command that was interrupted and has cleaned up. Where threads of it
+    are still at work, the process ends here: the interpreter would wait for them, and they may
+    wait for a disk that does not answer."""
+    others = (one for one in threading.enumerate() if one is not threading.current_thread())
+    if not all(one.daemon for one in others):
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):
+                stream.flush()
+        os._exit(status)
+    return status

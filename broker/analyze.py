@@ -62,7 +62,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     from analytics.command import Request, analyze
     from analytics.errors import AnalysisError
-    from analytics.interrupts import Interrupted, interruptible
+    from analytics.interrupts import Interrupted, interruptible, leave
 
     request = Request(
         directories=parsed.directories,
@@ -80,7 +80,7 @@ def run(parsed: argparse.Namespace) -> int:
         raise StartupError(str(error)) from error
     except Interrupted as interrupted:
         print(f"Not finished: {interrupted}", file=sys.stderr)
-        return interrupted.status
+        return leave(interrupted.status)
 
 
 @contextmanager

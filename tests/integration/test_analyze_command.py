@@ -101,6 +101,26 @@ def test_a_file_instead_of_a_directory_is_one_line(place: Path) -> None:
     assert "file: is not a directory" in failed(place, "file")
 
 
+def test_a_directory_without_a_name_is_one_line(place: Path) -> None:
+    assert failed(place, "") == "DIR is empty; name a log directory\n"
+
+
+def test_a_directory_whose_name_is_no_text_is_one_line(place: Path) -> None:
+    (place / "tools").mkdir()
+    odd = shutil.move(place / "logs", place / "tools" / os.fsdecode(b"l\xffgs"))
+    line = failed(place, odd)
+    assert line == (
+        f"{place}/tools/l\\xffgs: the name is not UTF-8; name a link to it whose name is\n"
+    )
+
+
+def test_targets_in_a_log_directory_are_one_line_before_spark_starts(place: Path) -> None:
+    assert failed(place, "logs", "--out", "logs/tables") == (
+        f"--out: logs/tables: lies in the log directory {place}/logs, which is a broker's;"
+        " name another place\n"
+    )
+
+
 @needs_permissions
 def test_a_directory_that_is_closed_to_us_is_one_line(place: Path) -> None:
     closed = place / "logs"
@@ -256,6 +276,39 @@ def _command(process: psutil.Process) -> str:
         return " ".join(map(str, process.cmdline()))
     except psutil.Error:
         return ""
+
+
+# As a thread does that reads from a disk that does not answer.
+WITH_A_THREAD_THAT_WAITS = [
+    sys.executable,
+    "-c",
+    """
+import sys, threading
+from pathlib import Path
+from analytics import answers
+from broker.cli import main
+def wait(*_):
+    Path("file").touch()
+    threading.Event().wait()
+answers._answer = wait
+sys.exit(main())
+""",
+    "analyze",
+]
+
+
+def test_a_signal_ends_it_though_a_thread_waits_for_ever(place: Path) -> None:
+    with started(place, "logs", command=WITH_A_THREAD_THAT_WAITS) as process:
+        deadline = time.monotonic() + SPARK_TIMEOUT_S
+        while not (place / "file").exists():
+            assert time.monotonic() < deadline
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        status, output, errors = finished(process)
+    assert (status, output) == (128 + signal.SIGTERM, "")
+    assert errors == "Not finished: interrupted by SIGTERM\n"
+    assert left_in(place) == []
 
 
 def test_two_runs_at_once_while_logs_come_and_go_and_one_is_read_in_part(place: Path) -> None:
