@@ -63,24 +63,29 @@ class IndexKind(NamedTuple):
 
 def offset_index_faults(data: bytes, batches: Batches) -> Iterator[Finding]:
     """Each entry leads to the start of the batch, or of the append, that its offset is in."""
-    sound: list[tuple[int, int]] = []
-    for at, (relative, position) in entries(data, _OFFSET_ENTRY):
+    sound: list[tuple[int, tuple[int, ...]]] = []
+    for at, entry in entries(data, _OFFSET_ENTRY):
+        relative, position = entry
         offset = batches.base_offset + relative
         wrong = _wrong_position(position, offset, batches)
         if wrong is not None:
             yield Finding(Kind.OFFSET_INDEX, at, offset, wrong)
             continue
-        if sound and relative <= sound[-1][1]:
+        if sound and not _is_above(entry, sound[-1][1]):
             # Either is wrong: the one before, if this one follows well without it.
-            is_before = len(sound) == 1 or relative > sound[-2][1]
-            blamed_at, blamed = sound.pop() if is_before else (at, relative)
+            is_before = len(sound) == 1 or _is_above(entry, sound[-2][1])
+            blamed_at, blamed = sound.pop() if is_before else (at, entry)
             what = "it is not between its neighbours"
-            yield Finding(Kind.OFFSET_INDEX, blamed_at, batches.base_offset + blamed, what)
+            yield Finding(Kind.OFFSET_INDEX, blamed_at, batches.base_offset + blamed[0], what)
             if not is_before:
                 continue
-        sound.append((at, relative))
+        sound.append((at, entry))
     yield from _zeros(data, _OFFSET_ENTRY, Kind.OFFSET_INDEX, batches)
     yield from left_over(data, _OFFSET_ENTRY, Kind.OFFSET_INDEX)
+
+
+def _is_above(entry: tuple[int, ...], before: tuple[int, ...]) -> bool:
+    return all(one > other for one, other in zip(entry, before, strict=True))
 
 
 def time_index_faults(data: bytes, batches: Batches) -> Iterator[Finding]:
@@ -129,6 +134,8 @@ def _zeros(data: bytes, layout: Struct, kind: Kind, batches: Batches) -> Iterato
 
 
 def _wrong_position(position: int, offset: int, batches: Batches) -> str | None:
+    if position == 0:
+        return "no entry is made for a segment's first batch"
     place = batches.sequence.place_at(position)
     if place is None:
         if position in batches.damaged or not batches.is_complete:
@@ -136,9 +143,28 @@ def _wrong_position(position: int, offset: int, batches: Batches) -> str | None:
         return f"no batch begins at position {position}"
     if offset < place.base_offset:
         return f"the batch at position {position} begins with {place.base_offset}"
-    if batches.is_complete and batches.sequence.place_of(offset) is None:
+    if not batches.is_complete:
+        return None
+    its_batch = batches.sequence.place_of(offset)
+    if its_batch is None:
         return "no batch has this offset"
+    # Brokers name the last offset of an append; those of long ago named the first.
+    if not batches.was_compacted and offset not in (its_batch.last_offset, place.base_offset):
+        return f"the batch of its offset ends with {its_batch.last_offset}"
     return None
+
+
+def in_runs(findings: list[Finding], layout: Struct) -> Iterator[Finding]:
+    """Findings in an index as one for each run of entries: what overwrote several is one fault."""
+    run: list[Finding] = []
+    for one in [*sorted(findings, key=lambda one: one.position), None]:
+        if run and (one is None or one.position > run[-1].position + layout.size):
+            first, others = run[0], len({each.position for each in run}) - 1
+            more = f", nor are the {others} behind it right" if others else ""
+            yield first._replace(detail=first.detail + more)
+            run = []
+        if one is not None:
+            run.append(one)
 
 
 def entries(data: bytes, layout: Struct) -> Iterator[tuple[int, tuple[int, ...]]]:

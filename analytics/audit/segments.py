@@ -8,7 +8,7 @@ from analytics.audit.batch_walk import BatchWalk, Walked
 from analytics.audit.directories import BETWEEN_LOOKS_SECONDS, LOOKS
 from analytics.audit.faults import Fault, Kind
 from analytics.audit.index_lengths import IndexLengths, index_lengths
-from analytics.audit.indexes import OFFSET_INDEX, TIME_INDEX, Batches
+from analytics.audit.indexes import OFFSET_INDEX, TIME_INDEX, Batches, in_runs
 from analytics.audit.listing import NoRegularFileError, open_regular
 from analytics.audit.sequence import BatchSequence, EpochStart, Finding, KnownEpochs, Place
 from analytics.audit.transaction_index import TRANSACTION_INDEX, Aborts, missing_aborts
@@ -229,7 +229,9 @@ class SegmentAudit:
                 past_ends.append(PastEnd(fault, past.last_offset))
                 data = data[: past.position]
             unended = batches._replace(is_last=batches.is_last or past is not None)
-            faults = list(index.check(data, unended)) if indexes[kind] is not None else []
+            faults = []
+            if indexes[kind] is not None:
+                faults = list(in_runs(list(index.check(data, unended)), index.layout))
             if kind == _TXN_INDEX and not faults and past is None:
                 faults = self._missing_aborts(batches)
             self.faults += [self._fault(one)._replace(file=path) for one in faults]
