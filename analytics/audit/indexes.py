@@ -26,6 +26,14 @@ class Batches(NamedTuple):
     is_complete: bool
     was_compacted: bool
     is_last: bool
+    gaps_are_told: bool
+
+    def may_miss(self, offset: int) -> bool:
+        """Whether it is told already why no batch has an offset: it lies in a gap, perhaps because
+        the batch behind that has another offset now."""
+        places = self.sequence.places
+        is_between = bool(places) and places[0].base_offset < offset < places[-1].last_offset
+        return not self.is_complete or (is_between and self.gaps_are_told)
 
 
 class PastEnd(NamedTuple):
@@ -111,7 +119,7 @@ def time_index_faults(data: bytes, batches: Batches) -> Iterator[Finding]:
 def _wrong_timestamp(timestamp: int, offset: int, batches: Batches) -> str | None:
     place = batches.sequence.place_of(offset)
     if place is None:
-        return "no batch has this offset" if batches.is_complete else None
+        return None if batches.may_miss(offset) else "no batch has this offset"
     if place.max_timestamp != timestamp:
         return f"{timestamp} is not the batch's latest timestamp, {place.max_timestamp}"
     return None
@@ -142,10 +150,12 @@ def _wrong_position(position: int, offset: int, batches: Batches) -> str | None:
             return None
         return f"no batch begins at position {position}"
     if offset < place.base_offset:
+        if batches.may_miss(offset):
+            return None
         return f"the batch at position {position} begins with {place.base_offset}"
-    if not batches.is_complete:
-        return None
     its_batch = batches.sequence.place_of(offset)
+    if not batches.is_complete or (its_batch is None and batches.may_miss(offset)):
+        return None
     if its_batch is None:
         return "no batch has this offset"
     # Brokers name the last offset of an append; those of long ago named the first.

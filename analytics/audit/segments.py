@@ -204,14 +204,16 @@ class SegmentAudit:
         )
         self._findings.sort(key=lambda one: one.position)
         self.faults += [self._fault(one) for one in self._findings]
+        is_compacted = self._was_compacted or self._is_of_compacted_log
         batches = Batches(
             self._segment.base_offset,
             sequence,
             self._damaged,
             self._aborts,
             is_complete,
-            self._was_compacted or self._is_of_compacted_log or self._has_gaps(),
+            is_compacted or self._has_gaps(),
             self._is_last,
+            gaps_are_told=not is_compacted,
         )
         if not sequence.is_misnamed:  # else indexes count from another name
             self._hold_against(batches, indexes)

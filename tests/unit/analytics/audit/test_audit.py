@@ -57,6 +57,14 @@ def test_a_flipped_byte_in_a_batch_is_told_at_that_batch_and_nothing_else(
             assert faults[0].position == start, position
 
 
+def test_a_last_batch_whose_offset_was_raised_is_told_at_that_batch_and_nothing_else(
+    plain: Copy,
+) -> None:
+    file = plain.files(".log")[-1]
+    start = batch_positions(file)[-1]
+    assert told(plain.flipped(file, start + 5)) == [(file.name, start, Kind.OFFSET_GAP)]
+
+
 def test_a_leader_epoch_that_was_changed_is_told_at_its_batch(plain: Copy) -> None:
     file = plain.files(".log")[1]
     for start in batch_positions(file):
