@@ -15,6 +15,7 @@ from analytics.decoding.windows import BatchWindows, HeaderWindows
 from analytics.logs.partitions import Segment
 from analytics.pieces import NO_LIMIT, OpenPiece, Piece, open_piece
 from analytics.problems import Kind, Report, problem_in, report_end
+from analytics.timestamps import LATEST_TIMESTAMP_MS
 from storage.records.batches import parse_header
 from storage.records.errors import RecordDataError
 from storage.records.layout import (
@@ -28,7 +29,6 @@ from storage.records.layout import (
 )
 from storage.records.legacy import UNKNOWN_RECORD_COUNT, read_messages
 
-_LATEST_TIMESTAMP_MS: Final = 253_402_300_799_999  # the end of year 9999, where calendars end
 _US_PER_MS: Final = 1000
 
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
@@ -175,7 +175,7 @@ def _names(names: pa.Array, numbers: Any) -> pa.Array:
 
 
 def _moments(timestamps: Any) -> pa.Array:
-    is_none = (timestamps < 0) | (timestamps > _LATEST_TIMESTAMP_MS)
+    is_none = (timestamps < 0) | (timestamps > LATEST_TIMESTAMP_MS)
     return pa.array(np.where(is_none, 0, timestamps) * _US_PER_MS, pa.int64(), mask=is_none).cast(
         _TIMESTAMP
     )

@@ -5,8 +5,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from analytics.analyses.moments import seconds_between
+from analytics.analyses.moments import known, seconds_between
 from analytics.analyses.producers import COMMITTED, transactional_batches
+from analytics.timestamps import is_moment
 from broker.groups.record_formats import OffsetKey, decode_key, decode_offset_value
 from broker.versioned_records import MalformedRecordError
 
@@ -21,7 +22,8 @@ _COMMIT: Final = (
 
 
 def commits(records: DataFrame, batches: DataFrame) -> DataFrame:
-    """Every commit that the log still holds, deletions (with no offset) included.
+    """Every commit that the log still holds, deletions (with no offset) included. A negative
+    offset is none, as it is to clients; a time that no calendar has is that of the record.
 
     `records` are uncommitted ones: a group coordinator goes by all commits but those of
     transactions that were aborted or have no end yet, whatever else those hold up. Records that
@@ -30,7 +32,7 @@ def commits(records: DataFrame, batches: DataFrame) -> DataFrame:
     decided = _without_undecided(records.where(f.col("topic") == OFFSETS_TOPIC), batches)
     commit = f.udf(_commit, _COMMIT, useArrow=False)("key", "value")
     read = decided.select(f.col("offset").alias("log_offset"), "timestamp", commit.alias("commit"))
-    committed_at = f.coalesce(f.timestamp_millis("commit.committed_ms"), "timestamp")
+    committed_at = f.coalesce(f.timestamp_millis("commit.committed_ms"), known(f.col("timestamp")))
     return read.where(f.col("commit").isNotNull()).select(
         "log_offset",
         "commit.group",
@@ -74,7 +76,7 @@ def lag_now(committed: DataFrame, batches: DataFrame, listing: DataFrame) -> Dat
     among the logs have no end, and so no lag."""
     is_data = ~f.col("is_control")
     written = batches.groupBy("topic", "partition").agg(
-        (f.max("last_offset") + 1).alias("log_end"),
+        f.try_add(f.max("last_offset"), f.lit(1)).alias("log_end"),
         f.max(f.when(is_data, f.col("last_offset"))).alias("last_record_offset"),
         f.max(f.when(is_data, f.col("last_timestamp"))).alias("newest"),
     )
@@ -111,7 +113,7 @@ def lag_over_time(commits: DataFrame, batches: DataFrame) -> DataFrame:
         "topic",
         "partition",
         f.max("last_timestamp").over(before).alias("at"),
-        (f.col("last_offset") + 1).alias("log_end"),
+        f.try_add("last_offset", f.lit(1)).alias("log_end"),
     )
     until_then = (
         Window.partitionBy("topic", "partition")
@@ -147,8 +149,9 @@ def stalled_groups(
 
 
 def _lag() -> Column:
-    """None where the end of the log is not known; a log that was cut is not read ahead."""
-    behind = f.col("log_end") - f.col("committed")
+    """None where the end of the log is not known, or no number can be; a log that was cut is not
+    read ahead."""
+    behind = f.try_subtract("log_end", "committed")
     return f.when(behind < 0, 0).otherwise(behind)
 
 
@@ -165,4 +168,6 @@ def _commit(
     place = (about.group, about.topic, about.partition)
     if committed is None:
         return (*place, None, None, None)
-    return (*place, committed.offset, committed.commit_timestamp, committed.metadata)
+    offset = committed.offset if committed.offset >= 0 else None
+    at = committed.commit_timestamp if is_moment(committed.commit_timestamp) else None
+    return (*place, offset, at, committed.metadata)

@@ -6,16 +6,16 @@ One pass over the records fills this table; whoever asks several questions of it
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from analytics.analyses.moments import known
+
 
 def record_facts(records: DataFrame) -> DataFrame:
-    """One row per record: where it is, when it is from, its key, and how large it is. Records of
-    the oldest format have no timestamp, for which Spark's Kafka source shows one before 1970."""
-    timestamp = f.when(f.unix_millis("timestamp") >= 0, f.col("timestamp"))
+    """One row per record: where it is, when it is from, its key, and how large it is."""
     return records.select(
         "topic",
         "partition",
         "offset",
-        timestamp.alias("timestamp"),
+        known(f.col("timestamp")).alias("timestamp"),
         "key",
         f.coalesce(f.octet_length("key"), f.lit(0)).alias("key_bytes"),
         f.coalesce(f.octet_length("value"), f.lit(0)).alias("value_bytes"),

@@ -5,9 +5,17 @@ from typing import Final
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 
+from analytics.timestamps import LATEST_TIMESTAMP_MS
+
 _HOUR: Final = 3600
 _DAY: Final = 24 * _HOUR
 _FIRST_WEEKDAY: Final = 3  # 1970 began on a Thursday; Monday is 0
+
+
+def known(moment: Column) -> Column:
+    """A record's timestamp where it is one. Records of the oldest format have none, for which
+    Spark's Kafka source shows one before 1970; what lies behind the year 9999 is none either."""
+    return f.when(f.unix_millis(moment).between(0, LATEST_TIMESTAMP_MS), moment)
 
 
 def seconds(moment: Column) -> Column:

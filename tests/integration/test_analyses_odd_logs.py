@@ -1,0 +1,78 @@
+"""The analyses on logs in which a clock, a client or a disk has left something odd."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from analytics.analyses import consumers
+from analytics.answers import answers
+from analytics.suite import ANALYSES
+from analytics.tables import Tables
+from broker.groups.record_formats import (
+    OffsetKey,
+    OffsetValue,
+    encode_offset_key,
+    encode_offset_value,
+)
+from tests.integration.varied_data import tables_of
+from tests.integration.varied_logs import MINUTE, MONDAY, LogWriter, Said
+
+pytestmark = pytest.mark.timeout(600)  # Spark's start is heavy on a busy machine
+
+MICROSECONDS = MONDAY * 1000
+NANOSECONDS = MICROSECONDS * 1000
+IN_1970 = 1_000_000
+
+
+def commit(group: str, offset: int, at: int, record_at: int = MONDAY) -> Said:
+    key = encode_offset_key(OffsetKey(group=group, topic="t", partition=0))
+    value = OffsetValue(offset=offset, metadata="", commit_timestamp=at)
+    return record_at, key, encode_offset_value(value)
+
+
+def everything_of(tables: Tables) -> dict[str, list[dict[str, Any]]]:
+    return {one.name: list(rows) for one, rows in answers(ANALYSES, tables, None)}
+
+
+@pytest.fixture
+def with_odd_commits(spark: SparkSession, tmp_path: Path) -> Tables:
+    topic = LogWriter(tmp_path, "t", 0)
+    topic.write([(MONDAY + number * MINUTE, b"k", b"v") for number in range(10)])
+    commits = LogWriter(tmp_path, consumers.OFFSETS_TOPIC, 0)
+    commits.write([commit("in nanoseconds", 5, NANOSECONDS)])
+    commits.write([commit("in microseconds", 5, MICROSECONDS)])
+    commits.write([commit("timeless", 5, -1, record_at=MICROSECONDS)])
+    commits.write([commit("left", 5, MONDAY), commit("left", -1, MONDAY + 1)])
+    commits.write([commit("far below", -(1 << 63), MONDAY)])
+    commits.write([commit("far ahead", (1 << 63) - 1, MONDAY)])
+    commits.write([commit("sound", 5, MONDAY)])
+    for one in (topic, commits):
+        one.close()
+    return tables_of(spark, [str(tmp_path)])
+
+
+def test_commits_with_odd_numbers_neither_end_the_run_nor_hide_others(
+    with_odd_commits: Tables,
+) -> None:
+    found = everything_of(with_odd_commits)
+    monday = datetime(2023, 11, 13)
+    assert {row["group"]: (row["lag"], row["committed_at"]) for row in found["lag"]} == {
+        "in nanoseconds": (5, monday),  # of the record
+        "in microseconds": (5, monday),
+        "timeless": (5, None),
+        "far ahead": (0, monday),
+        "sound": (5, monday),
+    }
+    assert len(found["lag_over_time"]) == 6
+
+
+def test_records_dated_anywhere_end_no_analysis(spark: SparkSession, tmp_path: Path) -> None:
+    log = LogWriter(tmp_path, "t", 0)
+    for at in (MONDAY, MICROSECONDS, NANOSECONDS, -1, (1 << 63) - 1, IN_1970, MONDAY + 5):
+        log.write([(at, b"k", b"v")])
+    log.close()
+    found = everything_of(tables_of(spark, [str(tmp_path)]))
+    assert [row["records"] for row in found["topics"]] == [7]
