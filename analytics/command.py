@@ -146,14 +146,14 @@ def _tables(
 ) -> "Tables":
     from analytics.source.reading_here import read_here
     from analytics.source.sources import BatchSource, RecordSource, register
-    from analytics.tables import Tables, commit_logs
+    from analytics.tables import READ_WHAT_IS_LEFT, Tables, commit_logs
 
     register(spark)
     partitions = _chosen_partitions(request, found)
     is_small = sum(log.size for log in partitions) <= _SMALL_BYTES
 
     def load(kind: type["DataSource"], **options: str) -> "DataFrame":
-        wanted = {"onDamage": "skip", **options}
+        wanted = {**READ_WHAT_IS_LEFT, **options}
         if request.topics:
             wanted["subscribe"] = ",".join(request.topics)
         directories = [places.absolute(directory) for directory in request.directories]

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from analytics.analyses import consumers, inventory, producers
 from analytics.analyses.facts import record_facts
@@ -13,6 +13,9 @@ from analytics.source.sources import BATCHES, RECORDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+# Logs may be damaged, and those of a running broker lose segments while they are read.
+READ_WHAT_IS_LEFT: Final = {"onDamage": "skip", "failOnDataLoss": "false"}
 
 
 class Tables:
@@ -102,7 +105,7 @@ class Tables:
         return found.where(found.topic.isin(*topics))
 
     def _load_commits(self, table: str) -> "DataFrame":
-        reader = self.spark.read.format(table).option("onDamage", "skip")
+        reader = self.spark.read.format(table).options(**READ_WHAT_IS_LEFT)
         return reader.load([log.directory for log in self._commit_logs])
 
 

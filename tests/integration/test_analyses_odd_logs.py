@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from analytics import command
 from analytics.analyses import consumers
 from analytics.answers import answers
+from analytics.logs.partitions import find_all
+from analytics.source.sources import BATCHES, RECORDS
 from analytics.suite import ANALYSES
 from analytics.tables import Tables
 from broker.groups.record_formats import (
@@ -76,3 +79,27 @@ def test_records_dated_anywhere_end_no_analysis(spark: SparkSession, tmp_path: P
     log.close()
     found = everything_of(tables_of(spark, [str(tmp_path)]))
     assert [row["records"] for row in found["topics"]] == [7]
+
+
+@pytest.mark.parametrize("small", [0, 1 << 20])
+def test_a_segment_that_retention_deletes_meanwhile_ends_no_run(
+    small: int, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, commits = LogWriter(tmp_path, "t", 0), LogWriter(tmp_path, consumers.OFFSETS_TOPIC, 0)
+    for number in range(3):
+        topic.write([(MONDAY + number, b"k", b"v")])
+        commits.write([commit("g", number, MONDAY + number)])
+        for log in (topic, commits):
+            log.roll()
+    for log in (topic, commits):
+        log.close()
+    monkeypatch.setattr(command, "_SMALL_BYTES", small)
+    request = command.Request([str(tmp_path)], topics=("t",))
+    tables = command._tables(spark, request, find_all([str(tmp_path)]), analyses=2)
+    records = tables._records
+    read = [tables.replicas, records, *map(tables._load_commits, (BATCHES, RECORDS))]
+    assert [table.count() for table in read] == [3] * 4  # from here on Spark knows the segments
+    for name in ("t-0", f"{consumers.OFFSETS_TOPIC}-0"):
+        (tmp_path / name / f"{0:020d}.log").unlink()
+    assert {table.count() for table in read} <= {2, 3}
+    assert tables.commits.count() == 2
