@@ -9,6 +9,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
+from analytics.analyses.batch_headers import is_data, record_count
 from analytics.analyses.opened_batches import opened_batch
 from storage.records.compression import compress, decompress
 from storage.records.errors import RecordDataError
@@ -26,8 +27,7 @@ def codec_trial(batches: DataFrame, batches_per_topic: int = DEFAULT_SAMPLE) -> 
 
     Batches of magic 0 and 1 are left out: their messages would be repacked by any conversion.
     """
-    data = batches.where(~f.col("is_control") & (f.col("magic") == MAGIC_2))
-    data = data.where(f.col("record_count") > 0)
+    data = batches.where(is_data() & (f.col("magic") == MAGIC_2) & (record_count() > 0))
     # A sample that is the same in every run: by a hash of where a batch is, not by chance.
     spot = f.xxhash64("topic", "partition", "base_offset")
     order = Window.partitionBy("topic").orderBy(spot)

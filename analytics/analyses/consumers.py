@@ -5,6 +5,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from analytics.analyses.batch_headers import is_data
 from analytics.analyses.moments import known, seconds_between
 from analytics.analyses.producers import COMMITTED, transactional_batches
 from analytics.timestamps import is_moment
@@ -74,11 +75,10 @@ def committed_offsets(commits: DataFrame) -> DataFrame:
 def lag_now(committed: DataFrame, batches: DataFrame, listing: DataFrame) -> DataFrame:
     """How far each group is behind the end of each partition's log; partitions that are not
     among the logs have no end, and so no lag."""
-    is_data = ~f.col("is_control")
     written = batches.groupBy("topic", "partition").agg(
         f.try_add(f.max("last_offset"), f.lit(1)).alias("log_end"),
-        f.max(f.when(is_data, f.col("last_offset"))).alias("last_record_offset"),
-        f.max(f.when(is_data, f.col("last_timestamp"))).alias("newest"),
+        f.max(f.when(is_data(), f.col("last_offset"))).alias("last_record_offset"),
+        f.max(f.when(is_data(), f.col("last_timestamp"))).alias("newest"),
     )
     # Where retention has left nothing, the name of the last segment tells the end.
     listed = listing.groupBy("topic", "partition").agg(f.max("last_base_offset").alias("least_end"))

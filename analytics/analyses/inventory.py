@@ -9,6 +9,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from analytics.analyses.batch_headers import is_data, record_count
 from analytics.analyses.growth import bytes_per_day, recent
 from analytics.analyses.moments import seconds_between, utc_hour
 from analytics.analyses.replicas import furthest
@@ -34,8 +35,8 @@ def partitions(batches: DataFrame, listing: DataFrame) -> DataFrame:
         f.count("*").alias("batches"),
         f.min("base_offset").alias("first_offset"),
         f.max("last_offset").alias("last_offset"),
-        f.min(f.when(_is_data(), f.col("first_timestamp"))).alias("first_timestamp"),
-        f.max(f.when(_is_data(), f.col("last_timestamp"))).alias("last_timestamp"),
+        f.min(f.when(is_data(), f.col("first_timestamp"))).alias("first_timestamp"),
+        f.max(f.when(is_data(), f.col("last_timestamp"))).alias("last_timestamp"),
     )
     growth = bytes_per_day(recent(batches), *_PARTITION).withColumn("has_grown", f.lit(True))
     grown = f.when(f.col("has_grown"), f.col("bytes_per_day")).otherwise(0.0)
@@ -84,18 +85,14 @@ def topics(partitions: DataFrame) -> DataFrame:
 def traffic(batches: DataFrame) -> DataFrame:
     """Records and bytes per topic and hour; a batch belongs to the hour of its last record."""
     return (
-        batches.where(_is_data() & f.col("last_timestamp").isNotNull())
+        batches.where(is_data() & f.col("last_timestamp").isNotNull())
         .groupBy("topic", utc_hour(f.col("last_timestamp")).alias("hour"))
-        .agg(f.sum("record_count").alias("records"), f.sum("bytes").alias("bytes"))
+        .agg(f.sum(record_count()).alias("records"), f.sum("bytes").alias("bytes"))
     )
 
 
-def _is_data() -> Column:
-    return ~f.col("is_control")
-
-
 def _records() -> Column:
-    return f.when(_is_data(), f.col("record_count")).otherwise(0)
+    return f.when(is_data(), record_count()).otherwise(0)
 
 
 def _hourly_rates() -> list[Column]:

@@ -8,6 +8,8 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
+from analytics.analyses.batch_headers import is_data, record_count
+
 COMMITTED: Final = "committed"
 ABORTED: Final = "aborted"
 OPEN: Final = "open"
@@ -16,14 +18,14 @@ OPEN: Final = "open"
 def producers(batches: DataFrame) -> DataFrame:
     """Per topic and producer id: epochs, batches, records and the time it was at work."""
     return (
-        batches.where(~f.col("is_control") & f.col("producer_id").isNotNull())
+        batches.where(is_data() & f.col("producer_id").isNotNull())
         .groupBy("topic", "producer_id")
         .agg(
             f.min("producer_epoch").alias("first_epoch"),
             f.max("producer_epoch").alias("last_epoch"),
             f.countDistinct("producer_epoch").alias("epochs"),
             f.count("*").alias("batches"),
-            f.sum("record_count").alias("records"),
+            f.sum(record_count()).alias("records"),
             f.sum("bytes").alias("bytes"),
             f.max("is_transactional").alias("is_transactional"),
             f.min("first_timestamp").alias("first_timestamp"),
@@ -82,14 +84,14 @@ def transaction_summary(transactions: DataFrame) -> DataFrame:
 
 
 def _writes(batches: DataFrame) -> DataFrame:
-    return batches.where(f.col("is_transactional") & ~f.col("is_control")).select(
+    return batches.where(f.col("is_transactional") & is_data()).select(
         "topic",
         "partition",
         "producer_id",
         "producer_epoch",
         f.col("base_offset").alias("first_offset"),
         "last_offset",
-        f.col("record_count").cast("bigint").alias("records"),
+        record_count().alias("records"),
         "first_timestamp",
         "last_timestamp",
     )

@@ -5,6 +5,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
+from analytics.analyses.batch_headers import is_data
 from analytics.analyses.moments import hour_of_day, seconds, weekday
 
 LONGEST_GAPS: Final = 10
@@ -38,7 +39,7 @@ def lateness(facts: DataFrame) -> DataFrame:
 def traffic_gaps(batches: DataFrame, most: int = LONGEST_GAPS) -> DataFrame:
     """The longest pauses of each topic: from the newest record so far to the next batch's first,
     where that is far longer than this topic's batches are usually apart."""
-    data = batches.where(~f.col("is_control") & f.col("first_timestamp").isNotNull())
+    data = batches.where(is_data() & f.col("first_timestamp").isNotNull())
     in_time = Window.partitionBy("topic").orderBy("first_timestamp", "last_timestamp")
     before = in_time.rowsBetween(Window.unboundedPreceding, -1)
     quiet_since = f.max("last_timestamp").over(before)

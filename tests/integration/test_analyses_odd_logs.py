@@ -20,6 +20,7 @@ from broker.groups.record_formats import (
     encode_offset_key,
     encode_offset_value,
 )
+from storage.records.builder import ProducerInfo
 from tests.integration.varied_data import tables_of
 from tests.integration.varied_logs import MINUTE, MONDAY, LogWriter, Said
 
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.timeout(600)  # Spark's start is heavy on a busy machin
 
 MICROSECONDS = MONDAY * 1000
 NANOSECONDS = MICROSECONDS * 1000
+RECORD_COUNT_AT = 57  # in a batch
 IN_1970 = 1_000_000
 
 
@@ -103,3 +105,20 @@ def test_a_segment_that_retention_deletes_meanwhile_ends_no_run(
         (tmp_path / name / f"{0:020d}.log").unlink()
     assert {table.count() for table in read} <= {2, 3}
     assert tables.commits.count() == 2
+
+
+def test_a_flipped_bit_in_a_header_makes_no_records(spark: SparkSession, tmp_path: Path) -> None:
+    log = LogWriter(tmp_path, "t", 0)
+    for start in (0, 10):
+        said = [(MONDAY + start + number, b"k", b"v") for number in range(10)]
+        log.write(said, producer=ProducerInfo(7, 0, start, is_transactional=True))
+    log.close()
+    segment = tmp_path / "t-0" / f"{0:020d}.log"
+    damaged = bytearray(segment.read_bytes())
+    damaged[RECORD_COUNT_AT] ^= 0x40
+    segment.write_bytes(damaged)
+    found = everything_of(tables_of(spark, [str(tmp_path)]))
+    counting = ("topics", "partitions", "traffic", "codecs", "formats", "producers")
+    assert {sum(row["records"] for row in found[name]) for name in counting} == {20}
+    assert found["transactions"][0]["records"] == found["open_transactions"][0]["records"] == 20
+    assert found["batch_sizes"][0]["records_per_batch_max"] == 10
