@@ -1,11 +1,13 @@
 """Has analyses answered by Spark, several at once: as rows for a report, as Parquet tables.
 
 Owns the shape in which answers leave Spark. An answer that fits a report leaves once, and its
-table is written from that; a larger one is written by Spark.
+table is written from that; of a larger one, which Spark writes, the largest rows leave, and what
+charts and sentences need of all.
 """
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +22,23 @@ if TYPE_CHECKING:
 
 Rows = list[dict[str, Any]]
 
+
+@dataclass(frozen=True)
+class Answer:
+    """`rows` in the order in which they are read; of a very long answer the largest ones. The
+    digest stands for all `total` rows, in charts and in sentences: it is the rows themselves
+    where none is missing."""
+
+    rows: Rows
+    total: int
+    digest: Rows
+
+    @staticmethod
+    def of(rows: Rows) -> "Answer":
+        """One of which nothing is missing."""
+        return Answer(rows, len(rows), rows)
+
+
 MOST_ROWS: Final = 50_000
 
 # Most of a small answer's time is Spark's planning, on one core.
@@ -29,8 +48,8 @@ _TABLE_FILE: Final = "part-00000.parquet"
 
 def answers(
     analyses: Sequence["Analysis"], tables: "Tables", folder: Path | None
-) -> Iterator[tuple["Analysis", Rows]]:
-    """Each analysis with its first rows, in order; its table, whole, goes into the folder. What
+) -> Iterator[tuple["Analysis", Answer]]:
+    """Each analysis with its answer, in order; its table, whole, goes into the folder. What
     has not begun when one fails, or when the caller has had enough, does not begin."""
     pool = ThreadPoolExecutor(_AT_ONCE)
     try:
@@ -41,20 +60,34 @@ def answers(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _answer(one: "Analysis", tables: "Tables", folder: Path | None) -> Rows:
-    answer = one.build(tables).orderBy(*one.order)
-    first = answer.limit(MOST_ROWS + 1).toArrow()
+def _answer(one: "Analysis", tables: "Tables", folder: Path | None) -> Answer:
+    table = one.build(tables)
+    in_order = table.orderBy(*one.order)
+    first = (in_order if one.is_never_cut else in_order.limit(MOST_ROWS + 1)).toArrow()
+    if one.is_never_cut or len(first) <= MOST_ROWS:
+        if folder is not None:
+            _write(first, folder / one.name)
+        return Answer.of(rows_of(first))
     if folder is not None:
-        _write(answer, first, folder / one.name)
-    return rows_of(first.slice(0, MOST_ROWS))
+        in_order.write.parquet((folder / one.name).as_uri())
+    return _cut(one, table, first)
 
 
-def _write(answer: "DataFrame", first: "pa.Table", target: Path) -> None:
+def _cut(one: "Analysis", table: "DataFrame", first: "pa.Table") -> Answer:
+    """The part of a long answer that is kept. What stands for all of it is asked of Spark."""
+    from pyspark.sql import functions as f
+
+    if one.weight is not None:
+        largest_first = f.desc_nulls_last(one.weight)
+        first = table.orderBy(largest_first, *one.order).limit(MOST_ROWS).toArrow()
+    rows = rows_of(first.slice(0, MOST_ROWS))
+    digest = rows if one.digest is None else rows_of(one.digest(table).toArrow())
+    return Answer(rows, table.count(), digest)
+
+
+def _write(first: "pa.Table", target: Path) -> None:
     import pyarrow.parquet as pq
 
-    if len(first) > MOST_ROWS:
-        answer.write.parquet(target.as_uri())
-        return
     try:
         target.mkdir(parents=True)
         pq.write_table(first, target / _TABLE_FILE)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from analytics.answers import Rows, answers
+from analytics.answers import Answer, answers
 from analytics.errors import AnalysisError
 from analytics.logs import places
 from analytics.logs.partitions import PartitionLog, find_all
@@ -75,7 +75,7 @@ def analyze(request: Request, java_home: Path) -> int:
     if request.report is not None:
         _write_report(request.report, results, request.directories)
     _tell(request, results, partitions)
-    return _FAULTS_FOUND if results.get("faults") else 0
+    return _FAULTS_FOUND if "faults" in results and results["faults"].total else 0
 
 
 def _results(
@@ -83,9 +83,9 @@ def _results(
     java_home: Path,
     chosen: list["Analysis"],
     found: list[PartitionLog],
-) -> dict[str, Rows]:
+) -> dict[str, Answer]:
     """The answers of Spark, which is started for them; the tables are written."""
-    results: dict[str, Rows] = {}
+    results: dict[str, Answer] = {}
     with (
         _progress() as progress,
         _spark_log(request) as log_file,
@@ -98,8 +98,8 @@ def _results(
         with spark_session(java_home, request.master, log_file, Path(scratch)) as spark:
             progress.update(task, total=len(chosen), description="Reading the logs")
             tables = _tables(spark, request, found, len(chosen))
-            for one, rows in answers(chosen, tables, folder):
-                results[one.name] = rows
+            for one, answer in answers(chosen, tables, folder):
+                results[one.name] = answer
                 progress.update(task, advance=1, description=one.title)
     return results
 
@@ -184,7 +184,7 @@ def _free_bytes(log_dirs: set[str]) -> dict[str, int]:
     return free
 
 
-def _write_report(file: Path, results: dict[str, Rows], directories: Sequence[str]) -> None:
+def _write_report(file: Path, results: dict[str, Answer], directories: Sequence[str]) -> None:
     from analytics.html.page import page
 
     text = page(results, directories, datetime.now(UTC))
@@ -201,7 +201,7 @@ class _Output(Console):
         raise BrokenPipeError
 
 
-def _tell(request: Request, results: dict[str, Rows], partitions: list[PartitionLog]) -> None:
+def _tell(request: Request, results: dict[str, Answer], partitions: list[PartitionLog]) -> None:
     try:
         _print(request, results, partitions, _Output())
         sys.stdout.flush()
@@ -217,19 +217,20 @@ def _discard_output() -> None:
 
 
 def _print(
-    request: Request, results: dict[str, Rows], partitions: list[PartitionLog], console: Console
+    request: Request, results: dict[str, Answer], partitions: list[PartitionLog], console: Console
 ) -> None:
     from analytics.html.summary import Level, summary
 
     if "partitions" in results:
-        rows = with_empty_partitions(map(_inventory_row, results["partitions"]), partitions)
+        rows = with_empty_partitions(map(_inventory_row, results["partitions"].rows), partitions)
         notes = [] if "faults" in results else unread_tails(rows, partitions)
         print_inventory(rows, notes, console)
-    for fault in results.get("faults", [])[:_MOST_FAULTS_PRINTED]:
+    faults = results["faults"].rows if "faults" in results else []
+    for fault in faults[:_MOST_FAULTS_PRINTED]:
         place = f" at {fault['position']}" if fault["position"] is not None else ""
         text = f"{fault['file']}{place}: {fault['kind']}: {fault['detail']}"
         console.print(text, markup=False, highlight=False, soft_wrap=True)
-    for level, text in summary(results):
+    for level, text in summary({name: answer.digest for name, answer in results.items()}):
         style = "bold red" if level is Level.ALARM else None
         console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
     for written in (request.out, request.report):

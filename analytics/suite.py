@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from analytics import digests
 from analytics.analyses import (
     codec_trial,
     consumers,
@@ -26,13 +27,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Analysis:
-    """One question, and the order in which its answer is read."""
+    """One question, and the order in which its answer is read. Where that is too long, the rows
+    of the greatest `weight` are kept, and `digest` makes what charts and sentences need of all."""
 
     name: str
     section: str
     title: str
     build: Callable[[Tables], "DataFrame"]
     order: tuple[str, ...]
+    weight: str | None = None
+    digest: Callable[["DataFrame"], "DataFrame"] | None = None
+    is_never_cut: bool = False
 
 
 ANALYSES: Final = (
@@ -42,6 +47,7 @@ ANALYSES: Final = (
         "What each topic holds, each partition once, and how fast it grows",
         lambda tables: inventory.topics(tables.inventory),
         ("topic",),
+        weight="bytes",
     ),
     Analysis(
         "partitions",
@@ -49,6 +55,8 @@ ANALYSES: Final = (
         "What each replica of each partition holds, and how fast it grows",
         lambda tables: tables.inventory,
         ("topic", "partition", "log_dir"),
+        weight="bytes",
+        is_never_cut=True,
     ),
     Analysis(
         "traffic",
@@ -56,6 +64,7 @@ ANALYSES: Final = (
         "Records and bytes by the hour",
         lambda tables: inventory.traffic(tables.batches),
         ("topic", "hour"),
+        digest=digests.traffic,
     ),
     Analysis(
         "disks",
@@ -70,6 +79,7 @@ ANALYSES: Final = (
         "Sizes of keys, values and records that are committed",
         lambda tables: shape.record_sizes(tables.facts),
         ("topic",),
+        weight="records",
     ),
     Analysis(
         "batch_sizes",
@@ -77,6 +87,7 @@ ANALYSES: Final = (
         "Sizes of batches, and records per batch",
         lambda tables: shape.batch_sizes(tables.batches),
         ("topic",),
+        weight="batches",
     ),
     Analysis(
         "codecs",
@@ -84,6 +95,7 @@ ANALYSES: Final = (
         "Codecs in use",
         lambda tables: shape.codecs(tables.batches),
         ("topic", "codec"),
+        weight="bytes",
     ),
     Analysis(
         "codec_trial",
@@ -91,6 +103,7 @@ ANALYSES: Final = (
         "What each codec makes of a sample of the batches",
         lambda tables: codec_trial.codec_trial(tables.batches),
         ("topic", "codec"),
+        weight="stored_bytes",
     ),
     Analysis(
         "formats",
@@ -98,6 +111,7 @@ ANALYSES: Final = (
         "Message formats and kinds of timestamps in use",
         lambda tables: shape.formats(tables.batches),
         ("topic", "magic"),
+        weight="bytes",
     ),
     Analysis(
         "keys",
@@ -105,6 +119,7 @@ ANALYSES: Final = (
         "Keys of the committed records; how many differ is an estimate",
         lambda tables: keys.key_shape(tables.facts),
         ("topic",),
+        weight="records",
     ),
     Analysis(
         "heaviest_keys",
@@ -112,6 +127,7 @@ ANALYSES: Final = (
         "The keys with the most records",
         lambda tables: keys.heaviest_keys(tables.facts),
         ("topic", "rank"),
+        weight="records",
     ),
     Analysis(
         "skew",
@@ -119,6 +135,7 @@ ANALYSES: Final = (
         "The fullest partition of each topic against the mean",
         lambda tables: keys.partition_skew(tables.facts, tables.listing),
         ("topic",),
+        weight="records_skew",
     ),
     Analysis(
         "compaction",
@@ -126,6 +143,7 @@ ANALYSES: Final = (
         "What compaction would remove",
         lambda tables: keys.compaction_gain(tables.facts),
         ("topic",),
+        weight="removable_bytes",
     ),
     Analysis(
         "lateness",
@@ -133,6 +151,7 @@ ANALYSES: Final = (
         "Records that are older than one appended before them",
         lambda tables: times.lateness(tables.facts),
         ("topic",),
+        weight="out_of_order",
     ),
     Analysis(
         "gaps",
@@ -140,6 +159,7 @@ ANALYSES: Final = (
         "The longest pauses in traffic",
         lambda tables: times.traffic_gaps(tables.batches),
         ("topic", "rank"),
+        weight="seconds",
     ),
     Analysis(
         "rhythm",
@@ -147,6 +167,7 @@ ANALYSES: Final = (
         "Records by day of the week and hour of the day",
         lambda tables: times.weekly_rhythm(tables.facts),
         ("topic", "weekday", "hour"),
+        digest=digests.rhythm,
     ),
     Analysis(
         "producers",
@@ -154,6 +175,7 @@ ANALYSES: Final = (
         "Idempotent and transactional producers",
         lambda tables: producers.producers(tables.batches),
         ("topic", "producer_id"),
+        weight="bytes",
     ),
     Analysis(
         "transactions",
@@ -161,6 +183,7 @@ ANALYSES: Final = (
         "Transactions by outcome, counted in each partition",
         lambda tables: producers.transaction_summary(tables.transactions),
         ("topic",),
+        weight="records",
     ),
     Analysis(
         "open_transactions",
@@ -168,6 +191,8 @@ ANALYSES: Final = (
         "Transactions without an end",
         lambda tables: tables.transactions.where(f"outcome = '{producers.OPEN}'"),
         ("topic", "partition", "first_offset"),
+        weight="records",
+        digest=digests.counted("transactions", "topic"),
     ),
     Analysis(
         "lag",
@@ -175,6 +200,7 @@ ANALYSES: Final = (
         "Committed offsets and lag of each group",
         lambda tables: tables.lags,
         ("group", "topic", "partition"),
+        weight="lag",
     ),
     Analysis(
         "lag_over_time",
@@ -182,6 +208,7 @@ ANALYSES: Final = (
         "Lag at the moment of each commit",
         lambda tables: consumers.lag_over_time(tables.commits, tables.batches),
         ("group", "topic", "partition", "at"),
+        digest=digests.lag_over_time,
     ),
     Analysis(
         "stalled",
@@ -189,6 +216,8 @@ ANALYSES: Final = (
         "Groups with unread records whose offsets have long stood still",
         lambda tables: consumers.stalled_groups(tables.lags, tables.batches),
         ("group", "topic", "partition"),
+        weight="lag",
+        digest=digests.lag_by_group,
     ),
     Analysis(
         "faults",
@@ -196,5 +225,6 @@ ANALYSES: Final = (
         "Everything that is wrong in the files",
         lambda tables: audit(tables.spark, tables.partitions),
         ("log_dir", "file", "position"),
+        digest=digests.counted("faults", "kind"),
     ),
 )

@@ -1,11 +1,12 @@
 """Moments as the analyses reckon with them: in UTC, whatever the session's time zone is."""
 
+from datetime import UTC
 from typing import Final
 
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 
-from analytics.timestamps import LATEST_TIMESTAMP_MS
+from analytics.timestamps import CREDIBLE_AHEAD, EARLIEST_CREDIBLE, LATEST_TIMESTAMP_MS
 
 _HOUR: Final = 3600
 _DAY: Final = 24 * _HOUR
@@ -16,6 +17,12 @@ def known(moment: Column) -> Column:
     """A record's timestamp where it is one. Records of the oldest format have none, for which
     Spark's Kafka source shows one before 1970; what lies behind the year 9999 is none either."""
     return f.when(f.unix_millis(moment).between(0, LATEST_TIMESTAMP_MS), moment)
+
+
+def credible(moment: Column) -> Column:
+    """Whether a clock that is right may have shown it by now."""
+    earliest = f.timestamp_seconds(f.lit(int(EARLIEST_CREDIBLE.replace(tzinfo=UTC).timestamp())))
+    return moment.between(earliest, f.current_timestamp() + f.lit(CREDIBLE_AHEAD))
 
 
 def seconds(moment: Column) -> Column:

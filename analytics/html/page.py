@@ -1,19 +1,21 @@
 """The page: summary, charts and tables in one file."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from html import escape
 from itertools import pairwise
 from typing import Any, Final
 
+from analytics.answers import Answer
+from analytics.digests import INTERNAL, MOST_LINES
 from analytics.html import charts, figures
-from analytics.html.summary import INTERNAL, Results, Rows, summary
+from analytics.html.summary import Rows, summary
 from analytics.html.tables import table
 from analytics.suite import ANALYSES, Analysis
+from analytics.timestamps import is_credible
 
 _MOST_BARS: Final = 20
-_MOST_LINES: Final = 8
 _HOUR: Final = timedelta(hours=1)
 
 _STYLE: Final = """
@@ -47,16 +49,21 @@ rect { stroke: none !important; }
 """
 
 
-def page(results: Results, directories: Sequence[str], made_at: datetime) -> str:
-    """The whole report."""
-    shown = [one for one in ANALYSES if one.name in results]
+Answers = Mapping[str, Answer]
+
+
+def page(answers: Answers, directories: Sequence[str], made_at: datetime) -> str:
+    """The whole report, made at a time in UTC."""
+    shown = [one for one in ANALYSES if one.name in answers]
     sections = dict.fromkeys(one.section for one in shown)
     links = "".join(f'<a href="#{_anchor(name)}">{escape(name)}</a>' for name in sections)
     bodies = "".join(
-        _section(name, [one for one in shown if one.section == name], results) for name in sections
+        _section(name, [one for one in shown if one.section == name], answers, made_at)
+        for name in sections
     )
+    digests = {name: answer.digest for name, answer in answers.items()}
     sentences = "".join(
-        f'<li class="{one.level}">{escape(one.text)}</li>' for one in summary(results)
+        f'<li class="{one.level}">{escape(one.text)}</li>' for one in summary(digests)
     )
     where = ", ".join(directories)
     return (
@@ -70,17 +77,28 @@ def page(results: Results, directories: Sequence[str], made_at: datetime) -> str
     )
 
 
-def _section(name: str, analyses: Sequence[Analysis], results: Results) -> str:
+def _section(name: str, analyses: Sequence[Analysis], answers: Answers, made_at: datetime) -> str:
     parts = [f'<h2 id="{_anchor(name)}">{escape(name)}</h2>']
     for one in analyses:
-        rows = results[one.name]
+        answer = answers[one.name]
         parts.append(f'<h3 id="{one.name}">{escape(one.title)}</h3>')
         draw = _CHARTS.get(one.name)
-        if draw is not None and rows:
-            parts.append(draw(rows))
-        if one.name not in _CHART_ONLY or not rows:
-            parts.append(table(rows))
+        if draw is not None and answer.rows:
+            parts.append(_chart(draw, answer.digest, _TIMES.get(one.name), made_at))
+        if one.name not in _CHART_ONLY or not answer.rows:
+            parts.append(table(answer.rows, answer.total, one.weight))
     return "".join(parts)
+
+
+def _chart(draw: "Draw", rows: Rows, time: str | None, made_at: datetime) -> str:
+    """A record from a clock that was wrong would squash a chart of times; it says so."""
+    if time is None:
+        return draw(rows)
+    now = made_at.replace(tzinfo=None)
+    credible = [row for row in rows if row[time] is not None and is_credible(row[time], now)]
+    if not credible or len(credible) == len(rows):
+        return draw(rows)
+    return f'{draw(credible)}<p class="none">Times to come and those before 2000 are not drawn.</p>'
 
 
 def _anchor(section: str) -> str:
@@ -93,19 +111,22 @@ def _largest_topics(rows: Rows) -> str:
 
 
 def _traffic(rows: Rows) -> str:
-    series = _series(rows, lambda row: row["topic"], "hour", "records")
-    return charts.lines({name: _with_quiet_hours(points) for name, points in series.items()})
+    series = _series(rows, lambda row: row["topic"], "hour", "records", sum)
+    step = _HOUR * max(row.get("hours", 1) for row in rows)
+    return charts.lines({name: _with_quiet_times(points, step) for name, points in series.items()})
 
 
-def _with_quiet_hours(points: Sequence[tuple[datetime, float]]) -> list[tuple[datetime, float]]:
-    """Hours without records have no row; a line must come down to them all the same."""
+def _with_quiet_times(
+    points: Sequence[tuple[datetime, float]], step: timedelta
+) -> list[tuple[datetime, float]]:
+    """Steps without records have no row; a line must come down to them all the same."""
     ordered = sorted(points)
     filled = ordered[:1]
     for (before, _), point in pairwise(ordered):
-        if point[0] - before > _HOUR:
-            filled.append((before + _HOUR, 0))
-            if point[0] - before > 2 * _HOUR:
-                filled.append((point[0] - _HOUR, 0))
+        if point[0] - before > step:
+            filled.append((before + step, 0))
+            if point[0] - before > 2 * step:
+                filled.append((point[0] - step, 0))
         filled.append(point)
     return filled
 
@@ -131,7 +152,7 @@ def _lag(rows: Rows) -> str:
     def name(row: Mapping[str, Any]) -> str:
         return f"{row['group']}: {row['topic']}-{row['partition']}"
 
-    return charts.lines(_series(rows, name, "at", "lag"))
+    return charts.lines(_series(rows, name, "at", "lag", max))
 
 
 def _compaction(rows: Rows) -> str:
@@ -140,18 +161,24 @@ def _compaction(rows: Rows) -> str:
 
 
 def _series(
-    rows: Rows, name: Callable[[Mapping[str, Any]], str], time: str, value: str
+    rows: Rows,
+    name: Callable[[Mapping[str, Any]], str],
+    time: str,
+    value: str,
+    weight: Callable[[Iterable[float]], float],
 ) -> dict[str, list[tuple[datetime, float]]]:
-    """The series with the largest sums; more lines than colours could not be told apart."""
+    """The heaviest series; more lines than colours could not be told apart."""
     series: dict[str, list[tuple[datetime, float]]] = defaultdict(list)
     for row in rows:
         if row[time] is not None and row[value] is not None:
             series[name(row)].append((row[time], row[value]))
-    largest = sorted(series.items(), key=lambda item: -sum(number for _, number in item[1]))
-    return dict(largest[:_MOST_LINES])
+    largest = sorted(series.items(), key=lambda item: -weight(number for _, number in item[1]))
+    return dict(largest[:MOST_LINES])
 
 
-_CHARTS: Final[dict[str, Callable[[Rows], str]]] = {
+Draw = Callable[[Rows], str]
+
+_CHARTS: Final[dict[str, Draw]] = {
     "topics": _largest_topics,
     "traffic": _traffic,
     "codecs": _codec_mix,
@@ -159,4 +186,5 @@ _CHARTS: Final[dict[str, Callable[[Rows], str]]] = {
     "compaction": _compaction,
     "lag_over_time": _lag,
 }
+_TIMES: Final = {"traffic": "hour", "lag_over_time": "at"}
 _CHART_ONLY: Final = ("traffic", "rhythm", "lag_over_time")

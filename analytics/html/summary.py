@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from analytics.digests import INTERNAL
 from analytics.html import figures
 
 Rows = Sequence[Mapping[str, Any]]
@@ -16,8 +17,6 @@ _SKEWED: Final = 2.0
 _FEW_PARTITIONS: Final = 2
 _UNTIDY: Final = 0.01
 _MOST_NAMED: Final = 3
-
-INTERNAL: Final = "__"  # how the names of the broker's own topics begin
 
 
 class Level(StrEnum):
@@ -32,7 +31,8 @@ class Sentence(NamedTuple):
 
 
 def summary(results: Results) -> list[Sentence]:
-    """The sentences that the results give rise to; results that were not asked for give none."""
+    """The sentences that the results give rise to; results that were not asked for give none. Long
+    ones may be digests: rows that say of how many faults or transactions they are."""
     return [
         *_holdings(results.get("partitions", ())),
         *_faults(results),
@@ -87,9 +87,11 @@ def _faults(results: Results) -> Iterator[Sentence]:
     if not faults:
         yield Sentence(Level.FACT, "The audit found nothing wrong.")
         return
-    kinds = Counter(str(row["kind"]) for row in faults)
-    told = ", ".join(f"{count} x {kind}" for kind, count in kinds.most_common())
-    yield Sentence(Level.ALARM, f"The audit found {_several(len(faults), 'fault')}: {told}.")
+    kinds = Counter[str]()
+    for row in faults:
+        kinds[row["kind"]] += row.get("faults", 1)
+    told = ", ".join(f"{count:,} x {kind}" for kind, count in kinds.most_common())
+    yield Sentence(Level.ALARM, f"The audit found {_several(kinds.total(), 'fault')}: {told}.")
 
 
 def _disks(disks: Rows) -> Iterator[Sentence]:
@@ -114,7 +116,8 @@ def _stalled(stalled: Rows) -> Iterator[Sentence]:
 def _open_transactions(transactions: Rows) -> Iterator[Sentence]:
     if transactions:
         topics = sorted({row["topic"] for row in transactions})
-        several = _several(len(transactions), "transaction")
+        count = sum(row.get("transactions", 1) for row in transactions)
+        several = _several(count, "transaction")
         yield Sentence(
             Level.HINT, f"{several} without an end, which consumers wait for: {_named(topics)}."
         )

@@ -118,19 +118,18 @@ def test_heaviest_keys_are_the_most_frequent_ones(facts: DataFrame, committed: C
 
 
 def test_compaction_gain_is_what_all_but_the_last_of_each_key_take(
-    facts: DataFrame, committed: Consumed
+    facts: DataFrame, batches: DataFrame, committed: Consumed
 ) -> None:
-    gains = by_topic(keys.compaction_gain(facts))
+    gains = by_topic(keys.compaction_gain(facts, batches))
     for topic, read in committed.items():
         keyed = [one for one in read if one.key is not None]
         last = {one.key: one for one in keyed}
-        if not keyed:
-            assert topic not in gains
-            continue
         assert gains[topic].records == len(read)
-        assert gains[topic].removable_records == len(keyed) - len(last)
+        assert gains[topic].removable_records == len(read) - len(last)
+        assert gains[topic].keyless_records == len(read) - len(keyed)
         kept = sum(map(bytes_of, last.values()))
-        assert gains[topic].removable_bytes == sum(map(bytes_of, keyed)) - kept
+        share = 1 - kept / sum(map(bytes_of, read))
+        assert gains[topic].removable_share == pytest.approx(share)
         assert gains[topic].deleted_keys == sum(one.value is None for one in last.values())
 
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics import command
-from analytics.analyses import consumers
+from analytics.analyses import consumers, keys
 from analytics.answers import answers
 from analytics.logs.partitions import find_all
 from analytics.source.sources import BATCHES, RECORDS
@@ -21,6 +21,7 @@ from broker.groups.record_formats import (
     encode_offset_value,
 )
 from storage.records.builder import ProducerInfo
+from storage.records.layout import Codec
 from tests.integration.varied_data import tables_of
 from tests.integration.varied_logs import MINUTE, MONDAY, LogWriter, Said
 
@@ -39,7 +40,7 @@ def commit(group: str, offset: int, at: int, record_at: int = MONDAY) -> Said:
 
 
 def everything_of(tables: Tables) -> dict[str, list[dict[str, Any]]]:
-    return {one.name: list(rows) for one, rows in answers(ANALYSES, tables, None)}
+    return {one.name: answer.rows for one, answer in answers(ANALYSES, tables, None)}
 
 
 @pytest.fixture
@@ -122,3 +123,23 @@ def test_a_flipped_bit_in_a_header_makes_no_records(spark: SparkSession, tmp_pat
     assert {sum(row["records"] for row in found[name]) for name in counting} == {20}
     assert found["transactions"][0]["records"] == found["open_transactions"][0]["records"] == 20
     assert found["batch_sizes"][0]["records_per_batch_max"] == 10
+
+
+def test_only_keys_of_plain_text_are_shown_as_they_are(spark: SparkSession, tmp_path: Path) -> None:
+    log = LogWriter(tmp_path, "t", 0)
+    log.write([(MONDAY, key, b"v") for key in (b"plain", b"line\n", b"next\x85", b"", b"\xff")])
+    log.close()
+    rows = keys.heaviest_keys(tables_of(spark, [str(tmp_path)]).facts).collect()
+    assert {row.key for row in rows} == {"plain", "0x6C696E650A", "0x6E65787485", "", "0xFF"}
+
+
+def test_what_compaction_would_free_is_counted_as_it_is_stored(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    log = LogWriter(tmp_path, "t", 0)
+    log.write([(MONDAY, b"k", bytes(10_000)) for _ in range(10)], Codec.ZSTD)
+    log.close()
+    tables = tables_of(spark, [str(tmp_path)])
+    [row] = keys.compaction_gain(tables.facts, tables.batches).collect()
+    assert row.removable_share == pytest.approx(0.9)
+    assert row.removable_bytes < (tmp_path / "t-0" / f"{0:020d}.log").stat().st_size

@@ -145,21 +145,20 @@ def test_skew_counts_the_partitions_that_are_empty(written: Varied) -> None:
         assert row.bytes_skew == pytest.approx(max(sizes.values()) * partitions / total)
 
 
-def test_compaction_keeps_the_last_of_each_key_and_all_without_one(written: Varied) -> None:
-    rows = {row.topic: row for row in keys.compaction_gain(written.tables.facts).collect()}
+def test_compaction_keeps_the_last_of_each_key_and_none_without_one(written: Varied) -> None:
+    found = keys.compaction_gain(written.tables.facts, written.tables.batches)
+    rows = {row.topic: row for row in found.collect()}
+    assert rows.keys() == by_topic(written).keys()
     for topic, records in by_topic(written).items():
         last = {(one.partition, one.key): one for one in records if one.key is not None}
-        keyless = [one for one in records if one.key is None]
-        if not last:
-            assert topic not in rows
-            continue
-        kept = [*last.values(), *keyless]
-        kept_bytes, all_bytes = (sum(one.size for one in some) for some in (kept, records))
+        kept_bytes, all_bytes = (sum(one.size for one in some) for some in (last.values(), records))
+        stored = sum(one.bytes for one in written.data if one.topic == topic)
         row = rows[topic]
         assert row.records == len(records)
-        assert row.removable_records == len(records) - len(kept), topic
-        assert row.removable_bytes == all_bytes - kept_bytes
+        assert row.removable_records == len(records) - len(last), topic
+        assert row.keyless_records == sum(one.key is None for one in records)
         assert row.removable_share == pytest.approx(1 - kept_bytes / all_bytes)
+        assert row.removable_bytes == pytest.approx(row.removable_share * stored, abs=1)
         assert (row.keys, row.deleted_keys) == (
             len(last),
             sum(one.value is None for one in last.values()),

@@ -3,8 +3,10 @@
 from datetime import datetime, timedelta
 from html.parser import HTMLParser
 
+from analytics.answers import Answer, Rows
 from analytics.html.page import page
 from analytics.html.summary import Level, Results, summary
+from analytics.html.tables import table
 
 NOW = datetime(2030, 1, 2, 3, 4, 5)
 EVIL = "<script>alert('x')</script>&\""
@@ -30,7 +32,7 @@ FAULT = {
     "kind": "wrong checksum",
     "detail": "the batch of 90 bytes has been changed",
 }
-RESULTS: Results = {
+RESULTS: dict[str, Rows] = {
     "partitions": [PARTITION],
     "topics": [{"topic": EVIL, "records": 10, "bytes": 2_000}],
     "traffic": TRAFFIC,
@@ -40,6 +42,11 @@ RESULTS: Results = {
     "gaps": [],
     "faults": [FAULT],
 }
+
+
+def page_of(results: dict[str, Rows], directory: str = "/logs") -> str:
+    answers = {name: Answer.of(rows) for name, rows in results.items()}
+    return page(answers, [directory], NOW)
 
 
 class Parsed(HTMLParser):
@@ -71,7 +78,7 @@ class Parsed(HTMLParser):
 
 
 def test_page_is_well_formed_and_asks_nothing_of_a_network() -> None:
-    parsed = Parsed(page(RESULTS, ["/logs"], NOW))
+    parsed = Parsed(page_of(RESULTS))
     assert parsed.open == []
     assert "script" not in parsed.tags
     assert all(one.startswith(("#", "data:")) for one in parsed.addresses)
@@ -79,7 +86,7 @@ def test_page_is_well_formed_and_asks_nothing_of_a_network() -> None:
 
 
 def test_names_from_the_data_are_text_and_never_markup() -> None:
-    text = page(RESULTS, [EVIL], NOW)
+    text = page_of(RESULTS, EVIL)
     assert EVIL not in text
     assert EVIL in " ".join(Parsed(text).text)
 
@@ -87,16 +94,21 @@ def test_names_from_the_data_are_text_and_never_markup() -> None:
 def test_a_line_comes_down_where_hours_have_no_records() -> None:
     hours = (0, 1, 5)
     rows = [{"topic": "t", "hour": NOW + timedelta(hours=hour), "records": 8} for hour in hours]
-    text = page({"traffic": rows}, ["/logs"], NOW)
-    points = text.partition('<polyline class="line c0" points="')[2].partition('"')[0]
+    text = page_of({"traffic": rows})
     top, bottom = "26.0", "206.0"
-    assert [point.split(",")[1] for point in points.split()] == [top, top, bottom, bottom, top]
+    assert [point.split(",")[1] for point in polyline(text).split()] == [
+        top,
+        top,
+        bottom,
+        bottom,
+        top,
+    ]
 
 
 def test_the_week_is_that_of_the_users_topics() -> None:
     def shown(*topics: str) -> str:
         row = {"weekday": 0, "hour": 5, "records": 7}
-        return page({"rhythm": [{"topic": topic, **row} for topic in topics]}, ["/logs"], NOW)
+        return page_of({"rhythm": [{"topic": topic, **row} for topic in topics]})
 
     assert "Mon 05:00: 7<" in shown("t", "__consumer_offsets")
     assert "Mon 05:00: 14<" in shown("t", "u")
@@ -104,8 +116,7 @@ def test_the_week_is_that_of_the_users_topics() -> None:
 
 
 def test_page_of_nothing_is_a_page() -> None:
-    empty: Results = {name: [] for name in RESULTS}
-    parsed = Parsed(page(empty, ["/logs"], NOW))
+    parsed = Parsed(page_of({name: [] for name in RESULTS}))
     assert parsed.open == []
     assert "Nothing to show." in parsed.text
 
@@ -153,7 +164,15 @@ def test_summary_names_what_deserves_attention() -> None:
                 "removable_share": 0.75,
                 "removable_records": 3_000,
                 "removable_bytes": 90_000,
-            }
+                "keyless_records": 0,
+            },
+            {
+                "topic": "events",
+                "removable_share": 0.99,
+                "removable_records": 9_000,
+                "removable_bytes": 9_000_000,
+                "keyless_records": 1,
+            },
         ],
         "skew": [
             {"topic": "t", "partitions": 4, "fullest_partition": 2, "records_skew": 3.25},
@@ -175,7 +194,43 @@ def test_summary_names_what_deserves_attention() -> None:
         "Stalled, 50 records behind: a, b, c and 2 more.",
         "1 transaction without an end, which consumers wait for: t.",
         "t would take 50.0% less with zstd, by 1 batch.",
-        "Compaction would remove 75.0% of t: 3,000 records.",
+        "75.0% of t are older records of keys that have a newer one (3,000 records). If only the"
+        " last record of a key matters there, and not each as an event, compaction would save about"
+        " 90.0 KB.",
         "Partition 2 of t holds 3.2 times as many records as the mean.",
         "20.0% of t's records are older than one before them, by up to 1.5 min.",
     ]
+
+
+def test_a_clock_that_was_wrong_squashes_no_chart_of_times() -> None:
+    def drawn(*times: datetime) -> str:
+        rows = [{"topic": "t", "hour": time, "records": 8} for time in times]
+        return page_of({"traffic": rows})
+
+    sound = (NOW - timedelta(hours=5), NOW)
+    odd = (datetime(1970, 1, 1), NOW + timedelta(days=9_000))
+    assert polyline(drawn(*sound, *odd)) == polyline(drawn(*sound))
+    assert "Times to come and those before 2000 are not drawn." in drawn(*sound, *odd)
+    assert "not drawn" not in drawn(*sound)
+    assert polyline(drawn(*odd)) != polyline(drawn(*sound))  # better than nothing
+
+
+def test_a_step_of_several_hours_is_no_pause() -> None:
+    rows = [
+        {"topic": "t", "hour": NOW + timedelta(hours=hour), "hours": 3, "records": 8}
+        for hour in (0, 3, 6, 15)
+    ]
+    assert len(polyline(page_of({"traffic": rows})).split()) == 6
+
+
+def polyline(text: str) -> str:
+    return text.partition('<polyline class="line c0" points="')[2].partition('"')[0]
+
+
+def test_of_a_long_table_the_largest_rows_are_shown() -> None:
+    rows = [{"topic": f"t{number}", "bytes": number % 500} for number in range(500)]
+    shown = table(rows, weight="bytes")
+    assert '<td class="text">t499<' in shown
+    assert '<td class="text">t299<' not in shown
+    assert "300 more rows. These have the most bytes." in shown
+    assert '<td class="text">t0<' in table(rows[:200], weight="bytes")
