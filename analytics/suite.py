@@ -141,7 +141,7 @@ ANALYSES: Final = (
         "compaction",
         "Keys",
         "What compaction would remove",
-        lambda tables: keys.compaction_gain(tables.facts),
+        lambda tables: keys.compaction_gain(tables.facts, tables.batches),
         ("topic",),
         weight="removable_bytes",
     ),

@@ -5,13 +5,14 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from analytics.analyses.batch_headers import is_data
 from analytics.analyses.facts import record_bytes
 
 HEAVIEST: Final = 10
 
 _SHOWN_KEY_BYTES: Final = 64
 _DISTINCT_ERROR: Final = 0.02  # the standard deviation of the estimate
-_PRINTABLE: Final = r"^[\x20-\x7E]*$"
+_PRINTABLE: Final = r"\A[\x20-\x7E]*\z"
 
 
 def key_shape(facts: DataFrame) -> DataFrame:
@@ -65,29 +66,38 @@ def partition_skew(facts: DataFrame, listing: DataFrame) -> DataFrame:
     )
 
 
-def compaction_gain(facts: DataFrame) -> DataFrame:
-    """What is left of each topic if only the last record of each key stays, as compaction has
-    it. Records without a key are not compacted; a topic with nothing else has no row. A tombstone
-    that is the last of its key stays at first and goes later. Shares are of all the topic's
-    bytes."""
+def compaction_gain(facts: DataFrame, batches: DataFrame) -> DataFrame:
+    """What compaction would remove of each topic: all but the last record of each key, and every
+    record without a key. A tombstone that is the last of its key stays at first and goes later.
+
+    The share is of the bytes of keys and values; what that makes of the stored ones, compressed
+    as they are, is an estimate.
+    """
     last = f.max_by(f.struct(record_bytes().alias("bytes"), "is_tombstone"), "offset")
     each = facts.groupBy("topic", "partition", "key").agg(
         f.count("*").alias("records"), f.sum(record_bytes()).alias("bytes"), last.alias("last")
     )
     has_key = f.col("key").isNotNull()
-    kept_records = f.sum(f.when(has_key, 1).otherwise(f.col("records")))
-    kept_bytes = f.sum(f.when(has_key, f.col("last.bytes")).otherwise(f.col("bytes")))
-    return (
-        each.groupBy("topic")
-        .agg(
-            f.sum("records").alias("records"),
-            (f.sum("records") - kept_records).alias("removable_records"),
-            (f.sum("bytes") - kept_bytes).alias("removable_bytes"),
-            (1 - kept_bytes / f.nullif(f.sum("bytes"), f.lit(0))).alias("removable_share"),
-            f.count_if(has_key & f.col("last.is_tombstone")).alias("deleted_keys"),
-            f.count_if(has_key).alias("keys"),
-        )
-        .where(f.col("keys") > 0)
+    kept_bytes = f.sum(f.when(has_key, f.col("last.bytes")).otherwise(0))
+    gains = each.groupBy("topic").agg(
+        f.sum("records").alias("records"),
+        (f.sum("records") - f.count_if(has_key)).alias("removable_records"),
+        f.sum(f.when(has_key, 0).otherwise(f.col("records"))).alias("keyless_records"),
+        (1 - kept_bytes / f.nullif(f.sum("bytes"), f.lit(0))).alias("removable_share"),
+        f.count_if(has_key & f.col("last.is_tombstone")).alias("deleted_keys"),
+        f.count_if(has_key).alias("keys"),
+    )
+    stored = batches.where(is_data()).groupBy("topic").agg(f.sum("bytes").alias("stored"))
+    removable = f.round(f.col("removable_share") * f.col("stored")).cast("bigint")
+    return gains.join(f.broadcast(stored), "topic", "left").select(
+        "topic",
+        "records",
+        "removable_records",
+        "keyless_records",
+        removable.alias("removable_bytes"),
+        "removable_share",
+        "deleted_keys",
+        "keys",
     )
 
 

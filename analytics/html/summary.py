@@ -140,12 +140,20 @@ def _codecs(trials: Rows) -> Iterator[Sentence]:
 
 
 def _compaction(gains: Rows) -> Iterator[Sentence]:
-    worth = [row for row in gains if (row["removable_share"] or 0) >= _WORTH_SAVING]
+    """Only a person knows whether older records of a key are of no more use; records without a key
+    surely are, for compaction would remove them all."""
+    worth = [
+        row
+        for row in gains
+        if not row["keyless_records"] and (row["removable_share"] or 0) >= _WORTH_SAVING
+    ]
     for row in sorted(worth, key=lambda row: -row["removable_bytes"])[:_MOST_NAMED]:
         yield Sentence(
             Level.HINT,
-            f"Compaction would remove {figures.share(row['removable_share'])} of"
-            f" {row['topic']}: {figures.count(row['removable_records'])} records.",
+            f"{figures.share(row['removable_share'])} of {row['topic']} are older records of keys"
+            f" that have a newer one ({_several(row['removable_records'], 'record')}). If only the"
+            " last record of a key matters there, and not each as an event, compaction would"
+            f" save about {figures.size(row['removable_bytes'])}.",
         )
 
 
