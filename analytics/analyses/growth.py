@@ -7,10 +7,12 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from analytics.analyses.moments import seconds_between
+from analytics.analyses.moments import credible, seconds_between
 
 # A disk's future is judged by its recent past: the last days of its data, not its first ones.
 RECENT_DAYS: Final = 7
+# What came within less may have come all at once.
+SHORTEST_SECONDS: Final = 3600.0
 
 _SECONDS_PER_DAY: Final = 86_400
 _FAR_AWAY_DAYS: Final = 365_000
@@ -18,24 +20,26 @@ _FAR_AWAY_DAYS: Final = 365_000
 
 def recent(batches: DataFrame, now: datetime | None = None) -> DataFrame:
     """The batches of the last days of each log directory, and over how many seconds its data
-    reaches, but at most those days. A timestamp that is still to come counts as now, and batches
-    without one are of no day."""
-    at = f.least(f.col("last_timestamp"), _now(now))
-    timed = batches.where(f.col("last_timestamp").isNotNull()).withColumn("at", at)
+    reaches, but at most those days; none if that is too short to tell of a day. Batches are of
+    the time of their last record, or of the first where a clock was wrong about the last; where
+    it was about both they are of no day."""
+    at = f.coalesce(*(_credible(name, now) for name in ("last_timestamp", "first_timestamp")))
+    timed = batches.withColumn("at", at).where(f.col("at").isNotNull())
     reaches = timed.groupBy("log_dir").agg(
         f.max("at").alias("newest"),
-        f.least(f.min("first_timestamp"), f.min("at")).alias("oldest"),
+        f.min(f.least("at", _credible("first_timestamp", now))).alias("oldest"),
     )
     timed = timed.join(f.broadcast(reaches), "log_dir")
     age = seconds_between(f.col("at"), f.col("newest"))
     reach = seconds_between(f.col("oldest"), f.col("newest"))
     longest = float(RECENT_DAYS * _SECONDS_PER_DAY)
-    return timed.where(age <= longest).withColumn("seconds", f.least(reach, f.lit(longest)))
+    seconds = f.when(reach >= SHORTEST_SECONDS, f.least(reach, f.lit(longest)))
+    return timed.where(age <= longest).withColumn("seconds", seconds)
 
 
 def bytes_per_day(recent: DataFrame, *columns: str) -> DataFrame:
-    """Growth by whatever columns; absent where all that is known is of one moment."""
-    day = f.lit(float(_SECONDS_PER_DAY)) / f.nullif(f.col("seconds"), f.lit(0.0))
+    """Growth by whatever columns; absent where the data are of too short a time."""
+    day = f.lit(float(_SECONDS_PER_DAY)) / f.col("seconds")
     return recent.groupBy(*columns).agg(f.sum(f.col("bytes") * day).alias("bytes_per_day"))
 
 
@@ -47,24 +51,34 @@ def disk_forecast(
 ) -> DataFrame:
     """For each log directory: its growth over the last days of its data and, where the free bytes
     of its disk are known, the day on which that is full if all log directories on it go on so.
+    Those that have had nothing new in as many days no longer grow.
 
     `free_bytes` are those of now; directories that `disk_of` does not name have disks of their
     own. Nothing is ever freed by retention here, so a log that has reached its retention will do
     better than this says.
     """
-    grown = bytes_per_day(recent(batches, now), "log_dir")
+    lately = recent(batches, now)
+    grown = bytes_per_day(lately, "log_dir", "newest")
     disk = f.coalesce(_looked_up(disk_of or {}, "string"), f.col("log_dir"))
-    on_disk = Window.partitionBy(disk)
-    days_left = f.col("free_bytes") / f.col("disk_bytes_per_day")
+    age = seconds_between(f.col("newest"), _now(now))
+    still_grown = f.when(f.col("is_growing"), f.col("bytes_per_day"))
+    on_disk = f.sum(still_grown).over(Window.partitionBy(disk))
+    days_left = f.col("free_bytes") / f.nullif("disk_bytes_per_day", f.lit(0.0))
     is_near = f.col("days_left") < _FAR_AWAY_DAYS
     return (
-        grown.withColumn("disk_bytes_per_day", f.sum("bytes_per_day").over(on_disk))
+        grown.withColumn("is_growing", age <= RECENT_DAYS * _SECONDS_PER_DAY)
+        .withColumn("disk_bytes_per_day", on_disk)
         .withColumn("free_bytes", _looked_up(free_bytes, "bigint"))
         .withColumn("days_left", days_left)
         .withColumn(
             "full_on", f.when(is_near, f.date_add(_now(now), f.col("days_left").cast("int")))
         )
     )
+
+
+def _credible(name: str, now: datetime | None) -> Column:
+    """A moment that has come, if a clock that is right has shown it."""
+    return f.when(credible(f.col(name), _now(now)), f.least(name, _now(now)))
 
 
 def _now(now: datetime | None) -> Column:

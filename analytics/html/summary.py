@@ -96,7 +96,13 @@ def _faults(results: Results) -> Iterator[Sentence]:
 
 def _disks(disks: Rows) -> Iterator[Sentence]:
     for row in disks:
-        if row["full_on"] is None:
+        if not row["is_growing"]:
+            yield Sentence(
+                Level.FACT,
+                f"{row['log_dir']} no longer grows: its newest records are of"
+                f" {figures.moment(row['newest'])} UTC.",
+            )
+        if row["full_on"] is None or not row["is_growing"]:
             continue
         level = Level.ALARM if row["days_left"] < _SOON_DAYS else Level.FACT
         yield Sentence(

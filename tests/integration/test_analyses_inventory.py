@@ -15,7 +15,8 @@ from tests.integration.varied_logs import DAY, HOUR, MONDAY, WrittenBatch
 
 pytestmark = pytest.mark.timeout(600)  # Spark's start is heavy on a busy machine
 
-NOW = datetime.fromtimestamp(MONDAY / 1000, UTC) + timedelta(days=10)
+NOW = datetime.fromtimestamp(MONDAY / 1000, UTC) + timedelta(days=5)
+GROWTH_SCHEMA = "log_dir string, bytes bigint, first_timestamp timestamp, last_timestamp timestamp"
 
 
 @pytest.fixture(scope="module")
@@ -154,14 +155,47 @@ def test_a_disk_is_full_when_its_recent_growth_has_used_what_is_free(spark: Spar
         ("/c", 500, ago(2), ago(1)),
         ("/c", 500, None, None),  # of a format without timestamps
     ]
-    schema = "log_dir string, bytes bigint, first_timestamp timestamp, last_timestamp timestamp"
-    table = spark.createDataFrame(rows, schema)
+    table = spark.createDataFrame(rows, GROWTH_SCHEMA)
     free = {"/a": 1000, "/b": 10, "/c": 2500}
     found = {row.log_dir: row for row in growth.disk_forecast(table, free, now=NOW).collect()}
     assert found["/a"].bytes_per_day == pytest.approx(100)
     assert found["/a"].full_on == (NOW + timedelta(days=10)).date()
     assert found["/b"].full_on is None
     assert (found["/c"].bytes_per_day, found["/c"].days_left) == (500, 5)
+
+
+def test_what_came_within_seconds_tells_of_no_day(spark: SparkSession) -> None:
+    soon = NOW - timedelta(hours=5)
+    rows = [("/a", 10**7, soon, soon + timedelta(seconds=1))]
+    table = spark.createDataFrame(rows, GROWTH_SCHEMA)
+    [row] = growth.disk_forecast(table, {"/a": 10**9}, now=NOW).collect()
+    assert (row.bytes_per_day, row.days_left, row.full_on) == (None, None, None)
+    assert row.is_growing
+
+
+def test_a_clock_that_was_wrong_hides_no_growth(spark: SparkSession) -> None:
+    odd = [datetime(2100, 1, 1, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC)]
+    days = [NOW - timedelta(days=number) for number in range(3)]
+    rows = [("/a", 100, moment, moment) for moment in (*odd, *days)]
+    table = spark.createDataFrame(rows, GROWTH_SCHEMA)
+    [row] = growth.disk_forecast(table, {"/a": 1500}, now=NOW).collect()
+    assert (row.bytes_per_day, row.days_left) == (150, 10)
+
+
+def test_a_directory_with_nothing_new_no_longer_grows(spark: SparkSession) -> None:
+    def days(ago: int) -> list[datetime]:
+        return [NOW - timedelta(days=ago + number) for number in range(2)]
+
+    rows = [("/old", 100, moment, moment) for moment in days(700)]
+    rows += [("/new", 100, moment, moment) for moment in days(1)]
+    table = spark.createDataFrame(rows, GROWTH_SCHEMA)
+    free, disk = dict.fromkeys(("/old", "/new"), 1000), dict.fromkeys(("/old", "/new"), "disk")
+    shared = {row.log_dir: row for row in growth.disk_forecast(table, free, disk, NOW).collect()}
+    assert (shared["/new"].is_growing, shared["/old"].is_growing) == (True, False)
+    assert shared["/old"].bytes_per_day == 200  # when it still grew
+    assert shared["/new"].days_left == 5
+    [alone] = growth.disk_forecast(table.where("log_dir = '/old'"), free, now=NOW).collect()
+    assert (alone.days_left, alone.full_on) == (None, None)
 
 
 def test_the_summary_counts_records_once_and_bytes_as_they_lie(written: Varied) -> None:

@@ -147,9 +147,19 @@ def test_summary_names_what_deserves_attention() -> None:
             {
                 "log_dir": "/logs",
                 "bytes_per_day": 5e9,
+                "newest": NOW,
+                "is_growing": True,
                 "days_left": 3.0,
                 "full_on": NOW.date() + timedelta(days=3),
-            }
+            },
+            {
+                "log_dir": "/copy",
+                "bytes_per_day": 5e9,
+                "newest": NOW - timedelta(days=700),
+                "is_growing": False,
+                "days_left": 3.0,  # others grow on its disk
+                "full_on": NOW.date() + timedelta(days=3),
+            },
         ],
         "stalled": [{"group": name, "lag": 10} for name in "abcde"],
         "open_transactions": [{"topic": "t"}],
@@ -191,6 +201,7 @@ def test_summary_names_what_deserves_attention() -> None:
     assert [one.text for one in summary(results)] == [
         "/logs grows by 5.00 GB a day; its disk is full on 2030-01-05 if that goes on and nothing"
         " is deleted.",
+        "/copy no longer grows: its newest records are of 2028-02-02 03:04:05 UTC.",
         "Stalled, 50 records behind: a, b, c and 2 more.",
         "1 transaction without an end, which consumers wait for: t.",
         "t would take 50.0% less with zstd, by 1 batch.",
