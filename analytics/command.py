@@ -54,6 +54,7 @@ class Request:
     report: Path | None = None
     master: str = "local[*]"
     spark_log: Path | None = None
+    disk_free: int | None = None
 
 
 def analyze(request: Request, java_home: Path) -> int:
@@ -150,13 +151,15 @@ def _tables(
 
     register(spark)
     partitions = _chosen_partitions(request, found)
-    is_small = sum(log.size for log in partitions) <= _SMALL_BYTES
+    directories = [places.absolute(directory) for directory in request.directories]
 
-    def load(kind: type["DataSource"], **options: str) -> "DataFrame":
+    def load(
+        kind: type["DataSource"], logs: Sequence[PartitionLog] = partitions, **options: str
+    ) -> "DataFrame":
         wanted = {**READ_WHAT_IS_LEFT, **options}
-        if request.topics:
+        if len(logs) < len(found):
             wanted["subscribe"] = ",".join(request.topics)
-        directories = [places.absolute(directory) for directory in request.directories]
+        is_small = sum(log.size for log in logs) <= _SMALL_BYTES
         table = read_here(spark, kind, directories, wanted) if is_small else None
         if table is None:
             table = spark.read.format(kind.name()).options(**wanted).load(directories)
@@ -170,11 +173,14 @@ def _tables(
         commit_logs=commit_logs(found),
         batches=batches if analyses <= len(_FOR_A_TERMINAL) else batches.persist(),
         load_records=lambda: load(RecordSource, isolationLevel="read_committed"),
-        free_bytes=_free_bytes({log.log_dir for log in partitions}),
+        free_bytes=_free_bytes(request, {log.log_dir for log in found}),
+        load_everything=(lambda: load(BatchSource, found)) if request.topics else None,
     )
 
 
-def _free_bytes(log_dirs: set[str]) -> dict[str, int]:
+def _free_bytes(request: Request, log_dirs: set[str]) -> dict[str, int]:
+    if request.disk_free is not None:
+        return dict.fromkeys(log_dirs, request.disk_free)
     free = {}
     for log_dir in log_dirs:
         try:

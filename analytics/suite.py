@@ -70,7 +70,7 @@ ANALYSES: Final = (
         "disks",
         "Inventory",
         "Growth of each log directory, and the day on which its disk is full",
-        lambda tables: growth.disk_forecast(tables.replicas, tables.free_bytes, tables.disk_of),
+        lambda tables: growth.disk_forecast(tables.everything, tables.free_bytes, tables.disk_of),
         ("log_dir",),
     ),
     Analysis(
@@ -214,7 +214,7 @@ ANALYSES: Final = (
         "stalled",
         "Consumers",
         "Groups with unread records whose offsets have long stood still",
-        lambda tables: consumers.stalled_groups(tables.lags, tables.batches),
+        lambda tables: consumers.stalled_groups(tables.lags, tables.everything),
         ("group", "topic", "partition"),
         weight="lag",
         digest=digests.lag_by_group,

@@ -22,7 +22,8 @@ class Tables:
     """What analyses are made from. What several of them use is made by the first that asks, and
     kept once it has been read.
 
-    `replicas` are the batches of every replica, `batches` those of each partition once. Groups are
+    `replicas` are the batches of every replica, `batches` those of each partition once, and
+    `everything` those of all topics, where others than all were chosen. Groups are
     known by `commit_logs`, the logs of their commits, also where the partitions are of other
     topics: then only commits to these count.
     """
@@ -35,6 +36,7 @@ class Tables:
         batches: "DataFrame",
         load_records: Callable[[], "DataFrame"],
         free_bytes: Mapping[str, int],
+        load_everything: Callable[[], "DataFrame"] | None = None,
     ) -> None:
         self.spark = spark
         self.partitions = partitions
@@ -43,6 +45,7 @@ class Tables:
         self.disk_of = disks_of(free_bytes)
         self.replicas = batches
         self._load_records = load_records
+        self._load_everything = load_everything
         self._kept: dict[str, DataFrame] = {}
         self._making = RLock()  # analyses are made in several threads
 
@@ -51,6 +54,13 @@ class Tables:
         if not _has_replicas(self.partitions):
             return self.replicas
         return self._keep("batches", lambda: each_partition_once(self.replicas).persist())
+
+    @property
+    def everything(self) -> "DataFrame":
+        if self._load_everything is None:
+            return self.replicas
+        load = self._load_everything
+        return self._keep("everything", lambda: load().persist())
 
     @property
     def listing(self) -> "DataFrame":

@@ -14,6 +14,8 @@ from pathlib import Path
 from broker.errors import StartupError
 
 _SIGNALLED = 128
+_UNITS = "KMGT"
+_LARGEST_DISK = 1 << 62
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -51,12 +53,29 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         "--report", metavar="FILE", type=Path, help="write a report with charts to this HTML file"
     )
     command.add_argument(
+        "--disk-free",
+        metavar="BYTES",
+        type=size_in_bytes,
+        help="reckon when disks with so many free bytes would be full (500GB, say); default: the"
+        " disks that the directories lie on",
+    )
+    command.add_argument(
         "--master", default="local[*]", help="Spark master; default: local[*], all cores"
     )
     command.add_argument(
         "--spark-log", metavar="FILE", type=Path, help="keep what Spark logs in this file"
     )
     command.set_defaults(run=run)
+
+
+def size_in_bytes(text: str) -> int:
+    """Bytes; with K, M, G or T and perhaps a B behind, thousands of them and so on."""
+    number = text.upper().removesuffix("B")
+    power = _UNITS.find(number[-1:]) + 1 if number[-1:] in _UNITS else 0
+    size = float(number[:-1] if power else number) * 1000**power
+    if not 0 <= size <= _LARGEST_DISK:
+        raise ValueError(text)
+    return int(size)
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -72,6 +91,7 @@ def run(parsed: argparse.Namespace) -> int:
         report=parsed.report,
         master=parsed.master,
         spark_log=parsed.spark_log,
+        disk_free=parsed.disk_free,
     )
     try:
         with interruptible(), _spark_java_home() as java_home:

@@ -23,7 +23,7 @@ from broker.groups.record_formats import (
 from storage.records.builder import ProducerInfo
 from storage.records.layout import Codec
 from tests.integration.varied_data import tables_of
-from tests.integration.varied_logs import MINUTE, MONDAY, LogWriter, Said
+from tests.integration.varied_logs import HOUR, MINUTE, MONDAY, LogWriter, Said
 
 pytestmark = pytest.mark.timeout(600)  # Spark's start is heavy on a busy machine
 
@@ -143,3 +143,28 @@ def test_what_compaction_would_free_is_counted_as_it_is_stored(
     [row] = keys.compaction_gain(tables.facts, tables.batches).collect()
     assert row.removable_share == pytest.approx(0.9)
     assert row.removable_bytes < (tmp_path / "t-0" / f"{0:020d}.log").stat().st_size
+
+
+def test_a_chosen_topic_is_judged_by_the_time_and_the_disk_of_all(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Else a group is never stalled where nothing is written, and a disk never full."""
+    topic, busy = LogWriter(tmp_path, "t", 0), LogWriter(tmp_path, "busy", 0)
+    commits = LogWriter(tmp_path, consumers.OFFSETS_TOPIC, 0)
+    topic.write([(MONDAY + number, b"k", b"v") for number in range(10)])
+    for hour in range(72):
+        busy.write([(MONDAY + hour * HOUR, b"k", b"v")])
+    commits.write([commit("g", 5, MONDAY + MINUTE)])
+    for log in (topic, busy, commits):
+        log.close()
+
+    def asked(*topics: str) -> list[list[dict[str, Any]]]:
+        request = command.Request([str(tmp_path)], topics=topics, disk_free=1000)
+        tables = command._tables(spark, request, find_all([str(tmp_path)]), analyses=2)
+        chosen = [one for one in ANALYSES if one.name in ("disks", "stalled")]
+        return [answer.rows for _, answer in answers(chosen, tables, None)]
+
+    [disk], [stalled] = asked("t")
+    assert [[disk], [stalled]] == asked()
+    assert (stalled["group"], stalled["lag"]) == ("g", 5)
+    assert disk["free_bytes"] == 1000
