@@ -58,6 +58,8 @@ def shown(column: str, value: Any) -> str:
 
 
 def _number(column: str, value: int | float) -> str:
+    if column.endswith("_skew"):
+        return f"{value:,.2f}"
     if "share" in column:
         return share(value)
     if "bytes" in column:

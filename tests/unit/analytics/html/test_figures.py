@@ -40,6 +40,7 @@ def test_spans_are_in_their_largest_fitting_unit(seconds: float, text: str) -> N
         ("null_key_share", 0.125, "12.5%"),
         ("late_seconds_max", 120.0, "2 min"),
         ("records_skew", 1.5, "1.50"),
+        ("bytes_skew", 2.597, "2.60"),
         ("mean_records", 12_345.6, "12,346"),
         ("is_transactional", True, "yes"),
         ("full_on", date(2030, 1, 2), "2030-01-02"),
