@@ -1,19 +1,18 @@
 """`barnabas analyze`: asks log directories everything, on Spark, and tells a person the answers.
 
 Owns the steps of the command: find the logs, start Spark, run the analyses one after the other
-behind a progress bar, write tables and report, print what matters.
+behind a progress bar, write tables and report, have printed what matters.
 """
 
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -22,10 +21,10 @@ from analytics.answers import Answer, answers
 from analytics.errors import AnalysisError
 from analytics.logs import places
 from analytics.logs.partitions import PartitionLog, find_all
-from analytics.report import InventoryRow, print_inventory, unread_tails, with_empty_partitions
 from analytics.session import spark_session
 from analytics.staging import replace_file, staged_folder
 from analytics.targets import check_targets
+from analytics.terminal import tell
 from storage.segment_files import is_text, readable
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ _FOR_A_TERMINAL: Final = ("partitions", "faults")
 # Up to here one core does the work as fast as many.
 _SMALL_BYTES: Final = 16 << 20
 _FAULTS_FOUND: Final = 1
-_MOST_FAULTS_PRINTED: Final = 20
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,8 @@ def analyze(request: Request, java_home: Path) -> int:
         results = _results(request, java_home, chosen, found)
     if request.report is not None:
         _write_report(request.report, results, request.directories)
-    _tell(request, results, partitions)
+    written = [one for one in (request.out, request.report) if one is not None]
+    tell(results, partitions, written, has_tables=bool(request.names) and not written)
     return _FAULTS_FOUND if "faults" in results and results["faults"].total else 0
 
 
@@ -198,69 +197,6 @@ def _write_report(file: Path, results: dict[str, Answer], directories: Sequence[
         replace_file(file, text)
     except OSError as error:
         raise AnalysisError(f"--report: {file}: {error.strerror}") from error
-
-
-class _Output(Console):
-    """Standard output; Rich would end the process where nobody reads it any more."""
-
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
-
-
-def _tell(request: Request, results: dict[str, Answer], partitions: list[PartitionLog]) -> None:
-    try:
-        _print(request, results, partitions, _Output())
-        sys.stdout.flush()
-    except BrokenPipeError:  # `| head` has seen enough
-        _discard_output()
-    except OSError as error:
-        _discard_output()
-        raise AnalysisError(f"standard output: {error.strerror}") from error
-
-
-def _discard_output() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _print(
-    request: Request, results: dict[str, Answer], partitions: list[PartitionLog], console: Console
-) -> None:
-    from analytics.html.summary import Level, summary
-
-    if "partitions" in results:
-        rows = with_empty_partitions(map(_inventory_row, results["partitions"].rows), partitions)
-        notes = [] if "faults" in results else unread_tails(rows, partitions)
-        print_inventory(rows, notes, console)
-    faults = results["faults"].rows if "faults" in results else []
-    for fault in faults[:_MOST_FAULTS_PRINTED]:
-        place = f" at {fault['position']}" if fault["position"] is not None else ""
-        text = f"{fault['file']}{place}: {fault['kind']}: {fault['detail']}"
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
-    for level, text in summary({name: answer.digest for name, answer in results.items()}):
-        style = "bold red" if level is Level.ALARM else None
-        console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
-    for written in (request.out, request.report):
-        if written is not None:
-            console.print(f"Written: {written}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _inventory_row(row: dict[str, Any]) -> InventoryRow:
-    return InventoryRow(
-        row["log_dir"],
-        row["topic"],
-        row["partition"],
-        row["records"],
-        row["bytes"],
-        row["first_offset"],
-        row["last_offset"],
-        _milliseconds(row["first_timestamp"]),
-        _milliseconds(row["last_timestamp"]),
-    )
-
-
-def _milliseconds(moment: datetime | None) -> int | None:
-    """Spark hands times out without a zone; the session's is UTC."""
-    return None if moment is None else round(moment.replace(tzinfo=UTC).timestamp() * 1000)
 
 
 @contextmanager

@@ -10,6 +10,8 @@ from rich.text import Text
 
 from analytics.logs.partitions import PartitionLog
 
+MOST_PARTITIONS = 100
+
 _ANY_WIDTH = 10_000
 
 
@@ -50,13 +52,38 @@ def unread_tails(rows: Iterable[InventoryRow], partitions: Iterable[PartitionLog
 
 
 def print_inventory(rows: Sequence[InventoryRow], notes: Iterable[str], console: Console) -> None:
+    """The totals are those of all rows, of which the largest are shown."""
+    _print_whole(inventory_table(rows), console)
+    if len(rows) > MOST_PARTITIONS:
+        more = f"... and {len(rows) - MOST_PARTITIONS:,} smaller partitions; --out writes all"
+        console.print(more, markup=False, highlight=False, soft_wrap=True)
+    for note in notes:
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_table(
+    head: Sequence[tuple[str, bool]], rows: Iterable[Sequence[str]], console: Console
+) -> None:
+    """Rows of text below the names of their columns, which are numbers or not."""
+    table = Table(box=None, pad_edge=False)
+    for name, is_number in head:
+        table.add_column(Text(name), justify="right" if is_number else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    _print_whole(table, console)
+
+
+def _print_whole(table: Table, console: Console) -> None:
     """Figures are shown whole: a terminal that is too narrow for the table folds its lines."""
-    table = inventory_table(rows)
     needed = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum
     console.width = max(console.width, needed)
     console.print(table)
-    for note in notes:
-        console.print(note, markup=False, highlight=False, soft_wrap=True)
+
+
+def _largest(rows: Sequence[InventoryRow]) -> list[InventoryRow]:
+    """The rows that are shown, in the order in which they came."""
+    by_size = sorted(range(len(rows)), key=lambda number: -rows[number].bytes)
+    return [rows[number] for number in sorted(by_size[:MOST_PARTITIONS])]
 
 
 def inventory_table(rows: Sequence[InventoryRow]) -> Table:
@@ -74,7 +101,7 @@ def inventory_table(rows: Sequence[InventoryRow]) -> Table:
     table.add_column("Last\noffset", justify="right", no_wrap=True)
     table.add_column("First record\n(UTC)", no_wrap=True)
     table.add_column("Last record\n(UTC)", no_wrap=True)
-    for row in rows:
+    for row in _largest(rows):
         where = [Text(row.log_dir)] if several else []
         table.add_row(
             *where,

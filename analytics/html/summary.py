@@ -31,9 +31,10 @@ class Sentence(NamedTuple):
 
 
 def summary(results: Results) -> list[Sentence]:
-    """The sentences that the results give rise to; results that were not asked for give none. Long
-    ones may be digests: rows that say of how many faults or transactions they are."""
-    return [
+    """The sentences that the results give rise to, alarms first; results that were not asked for
+    give none. Long ones may be digests: rows that say of how many faults or transactions they
+    are."""
+    told = [
         *_holdings(results.get("partitions", ())),
         *_faults(results),
         *_disks(results.get("disks", ())),
@@ -44,6 +45,7 @@ def summary(results: Results) -> list[Sentence]:
         *_skew(_of_users(results.get("skew", ()))),
         *_lateness(_of_users(results.get("lateness", ()))),
     ]
+    return sorted(told, key=lambda one: one.level is not Level.ALARM)
 
 
 def _of_users(rows: Rows) -> Rows:
@@ -140,8 +142,9 @@ def _codecs(trials: Rows) -> Iterator[Sentence]:
         if row["saved_share"] >= _WORTH_SAVING:
             yield Sentence(
                 Level.HINT,
-                f"{row['topic']} would take {figures.share(row['saved_share'])} less with"
-                f" {row['codec']}, by {_several(row['sampled_batches'], 'batch', 'batches')}.",
+                f"{row['topic']} would take {figures.share(row['saved_share'])} less"
+                f" {'uncompressed' if row['codec'] == 'none' else 'with ' + row['codec']},"
+                f" by {_several(row['sampled_batches'], 'batch', 'batches')}.",
             )
 
 

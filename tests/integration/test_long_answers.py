@@ -102,9 +102,10 @@ def test_lag_is_that_of_the_groups_furthest_behind(cut: dict[str, Answer]) -> No
 
 def test_sentences_count_all(cut: dict[str, Answer]) -> None:
     digests = {name: answer.digest for name, answer in cut.items()}
-    [holdings, faults, *_] = (one.text for one in summary(digests))
+    [faults, stalled, holdings, *_] = (one.text for one in summary(digests))
     records = len(SMALL_TOPICS) + 2 * HOURS + 1 + 61
     assert holdings.startswith(f"42 topics with 82 partitions hold {records:,} records")
+    assert stalled == "Stalled, 2,017 records behind: a, z."
     total = cut["faults"].total
     assert len(cut["faults"].rows) == MOST_ROWS < total
     assert faults.startswith(f"The audit found {total} faults: ")

@@ -50,6 +50,15 @@ def test_names_that_look_like_markup_and_notes_are_printed_as_they_are() -> None
     assert lines[-1] == "[bold]note"
 
 
+def test_of_many_partitions_the_largest_are_shown_and_all_totalled() -> None:
+    rows = [InventoryRow("d", "t", number, 1, number) for number in range(1000)]
+    _, _, first, *others, total, more = printed(rows)
+    assert first.split()[:2] == ["t", "900"]
+    assert len(others) == 99
+    assert total.split()[:2] == ["Total", "1,000"]
+    assert more == "... and 900 smaller partitions; --out writes all"
+
+
 def test_partitions_without_batches_are_rows_of_zeros(tmp_path: Path) -> None:
     write_segment(tmp_path, "a-0", 0)
     write_segment(tmp_path, "a-1", 0, [batch(0, 1)])

@@ -130,8 +130,8 @@ def test_replicas_are_counted_once_by_the_one_that_reaches_furthest() -> None:
     assert holdings.text.startswith("1 topic with 1 partition (3 replicas) holds 4 records in 6.00")
 
 
-def test_faults_are_the_alarm_that_comes_first_after_the_holdings() -> None:
-    holdings, faults = summary({"partitions": [PARTITION], "faults": [FAULT, FAULT]})
+def test_alarms_come_first() -> None:
+    faults, holdings = summary({"partitions": [PARTITION], "faults": [FAULT, FAULT]})
     assert (holdings.level, faults.level) == (Level.FACT, Level.ALARM)
     assert faults.text == "The audit found 2 faults: 2 x wrong checksum."
 
@@ -167,6 +167,7 @@ def test_summary_names_what_deserves_attention() -> None:
             {"topic": "t", "codec": "zstd", "saved_share": 0.5, "sampled_batches": 1},
             {"topic": "t", "codec": "gzip", "saved_share": 0.4, "sampled_batches": 1},
             {"topic": "small", "codec": "zstd", "saved_share": 0.1, "sampled_batches": 9},
+            {"topic": "random", "codec": "none", "saved_share": 0.3, "sampled_batches": 2},
         ],
         "compaction": [
             {
@@ -201,10 +202,11 @@ def test_summary_names_what_deserves_attention() -> None:
     assert [one.text for one in summary(results)] == [
         "/logs grows by 5.00 GB a day; its disk is full on 2030-01-05 if that goes on and nothing"
         " is deleted.",
-        "/copy no longer grows: its newest records are of 2028-02-02 03:04:05 UTC.",
         "Stalled, 50 records behind: a, b, c and 2 more.",
+        "/copy no longer grows: its newest records are of 2028-02-02 03:04:05 UTC.",
         "1 transaction without an end, which consumers wait for: t.",
         "t would take 50.0% less with zstd, by 1 batch.",
+        "random would take 30.0% less uncompressed, by 2 batches.",
         "75.0% of t are older records of keys that have a newer one (3,000 records). If only the"
         " last record of a key matters there, and not each as an event, compaction would save about"
         " 90.0 KB.",
