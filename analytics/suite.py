@@ -53,7 +53,7 @@ ANALYSES: Final = (
         "partitions",
         "Inventory",
         "What each replica of each partition holds, and how fast it grows",
-        lambda tables: tables.inventory,
+        lambda tables: tables.inventory.drop(*inventory.RATED),
         ("topic", "partition", "log_dir"),
         weight="bytes",
         is_never_cut=True,

@@ -4,6 +4,7 @@ All from the batch table and the list of logs: no record is opened. Batches are 
 replica.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -11,10 +12,11 @@ from pyspark.sql import functions as f
 
 from analytics.analyses.batch_headers import is_data, record_count
 from analytics.analyses.growth import bytes_per_day, recent
-from analytics.analyses.moments import seconds_between, utc_hour
+from analytics.analyses.moments import credible, seconds_between, utc_hour
 from analytics.analyses.replicas import furthest
 
 _PARTITION: Final = ("log_dir", "topic", "partition")
+RATED: Final = ("rated_from", "rated_to")  # the span that a partition's rates are over
 LISTING_SCHEMA: Final = (
     "log_dir string, topic string, partition int, segments bigint,"
     " log_start_offset bigint, last_base_offset bigint"
@@ -26,8 +28,9 @@ def partitions(batches: DataFrame, listing: DataFrame) -> DataFrame:
 
     Records are what is stored: control batches (the markers of transactions) are none, and a
     compacted batch counts the records that are left in it. Bytes and offsets are the log's own.
-    Rates are over the whole span of a partition's time, and absent where that is no time at all;
-    growth is that of the last days of its log directory.
+    Rates are over the whole span of a partition's time, that of clocks which were wrong left out
+    (`RATED`), and absent where that is no time at all; growth is that of the last days of its log
+    directory.
     """
     held = batches.groupBy(*_PARTITION).agg(
         f.sum(_records()).alias("records"),
@@ -37,6 +40,8 @@ def partitions(batches: DataFrame, listing: DataFrame) -> DataFrame:
         f.max("last_offset").alias("last_offset"),
         f.min(f.when(is_data(), f.col("first_timestamp"))).alias("first_timestamp"),
         f.max(f.when(is_data(), f.col("last_timestamp"))).alias("last_timestamp"),
+        _rated(f.min, "first_timestamp").alias("rated_from"),
+        _rated(f.max, "last_timestamp").alias("rated_to"),
     )
     growth = bytes_per_day(recent(batches), *_PARTITION).withColumn("has_grown", f.lit(True))
     grown = f.when(f.col("has_grown"), f.col("bytes_per_day")).otherwise(0.0)
@@ -52,6 +57,7 @@ def partitions(batches: DataFrame, listing: DataFrame) -> DataFrame:
         "last_timestamp",
         *_hourly_rates(),
         grown.alias("bytes_per_day"),
+        *RATED,
     )
 
 
@@ -65,6 +71,8 @@ def topics(partitions: DataFrame) -> DataFrame:
         *(f.sum(name).alias(name) for name in ("records", "bytes", "segments", "batches")),
         f.min("first_timestamp").alias("first_timestamp"),
         f.max("last_timestamp").alias("last_timestamp"),
+        f.min("rated_from").alias("rated_from"),
+        f.max("rated_to").alias("rated_to"),
         f.sum("bytes_per_day").alias("bytes_per_day"),
     )
     return summed.join(replicas, "topic").select(
@@ -95,9 +103,13 @@ def _records() -> Column:
     return f.when(is_data(), record_count()).otherwise(0)
 
 
+def _rated(extreme: Callable[[Column], Column], name: str) -> Column:
+    """Of the moments that clocks which were right have shown, if there are any."""
+    moment = f.when(is_data(), f.col(name))
+    return f.coalesce(extreme(f.when(credible(moment), moment)), extreme(moment))
+
+
 def _hourly_rates() -> list[Column]:
-    hours = seconds_between(f.col("first_timestamp"), f.col("last_timestamp")) / 3600
-    return [
-        (f.col(name) / f.nullif(hours, f.lit(0.0))).alias(f"{name}_per_hour")
-        for name in ("records", "bytes")
-    ]
+    hours = seconds_between(*map(f.col, RATED)) / 3600
+    some = f.when(hours > 0, hours)
+    return [(f.col(name) / some).alias(f"{name}_per_hour") for name in ("records", "bytes")]

@@ -5,8 +5,8 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from analytics.analyses.batch_headers import is_data
-from analytics.analyses.moments import hour_of_day, seconds, weekday
+from analytics.analyses.moments import credible, hour_of_day, seconds, weekday
+from analytics.analyses.runs import runs
 
 LONGEST_GAPS: Final = 10
 # A pause is a gap if it is this much longer than usual, and not a blink.
@@ -37,9 +37,13 @@ def lateness(facts: DataFrame) -> DataFrame:
 
 
 def traffic_gaps(batches: DataFrame, most: int = LONGEST_GAPS) -> DataFrame:
-    """The longest pauses of each topic: from the newest record so far to the next batch's first,
-    where that is far longer than this topic's batches are usually apart."""
-    data = batches.where(is_data() & f.col("first_timestamp").isNotNull())
+    """The longest pauses of each topic: from the newest record so far to the next one, where that
+    is far longer than this topic's batches are usually apart. Clocks that were wrong make none,
+    unless a topic knows no others."""
+    is_credible = credible(f.col("first_timestamp")) & credible(f.col("last_timestamp"))
+    knows_others = f.bool_or(is_credible).over(Window.partitionBy("topic"))
+    data = runs(batches, SHORTEST_GAP_SECONDS).withColumn("knows_others", knows_others)
+    data = data.where(is_credible | ~f.col("knows_others"))
     in_time = Window.partitionBy("topic").orderBy("first_timestamp", "last_timestamp")
     before = in_time.rowsBetween(Window.unboundedPreceding, -1)
     quiet_since = f.max("last_timestamp").over(before)

@@ -15,10 +15,13 @@ NOON = datetime(2020, 1, 2, 12)
 def test_a_gap_is_a_pause_far_longer_than_usual(spark: SparkSession) -> None:
     seconds = [0, 10, 20, 30, 40, 1040, 1050, 1060]
     rows = [
-        ("t", False, NOON + timedelta(seconds=one), NOON + timedelta(seconds=one + 1))
+        ("t", False, NOON + timedelta(seconds=one), NOON + timedelta(seconds=one + 1), "gone", 0, 9)
         for one in seconds
     ]
-    schema = "topic string, is_control boolean, first_timestamp timestamp, last_timestamp timestamp"
+    schema = (
+        "topic string, is_control boolean, first_timestamp timestamp, last_timestamp timestamp,"
+        " segment string, position bigint, bytes int"
+    )
     [gap] = times.traffic_gaps(spark.createDataFrame(rows, schema)).collect()
     assert gap.gap_start == NOON + timedelta(seconds=41)
     assert gap.seconds == 999

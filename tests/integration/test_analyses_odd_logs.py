@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from analytics import command
 from analytics.analyses import consumers, keys
+from analytics.analyses.times import traffic_gaps
 from analytics.answers import answers
 from analytics.logs.partitions import find_all
 from analytics.source.sources import BATCHES, RECORDS
@@ -21,7 +22,8 @@ from broker.groups.record_formats import (
     encode_offset_value,
 )
 from storage.records.builder import ProducerInfo
-from storage.records.layout import Codec
+from storage.records.layout import MAGIC_1, MAGIC_2, Codec
+from tests.integration.test_analyses_inventory import in_milliseconds
 from tests.integration.varied_data import tables_of
 from tests.integration.varied_logs import HOUR, MINUTE, MONDAY, LogWriter, Said
 
@@ -31,6 +33,7 @@ MICROSECONDS = MONDAY * 1000
 NANOSECONDS = MICROSECONDS * 1000
 RECORD_COUNT_AT = 57  # in a batch
 IN_1970 = 1_000_000
+IN_2100 = 4_102_444_800_000
 
 
 def commit(group: str, offset: int, at: int, record_at: int = MONDAY) -> Said:
@@ -168,3 +171,47 @@ def test_a_chosen_topic_is_judged_by_the_time_and_the_disk_of_all(
     assert [[disk], [stalled]] == asked()
     assert (stalled["group"], stalled["lag"]) == ("g", 5)
     assert disk["free_bytes"] == 1000
+
+
+@pytest.mark.parametrize("magic", [MAGIC_1, MAGIC_2])
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata"])
+def test_a_pause_within_a_batch_is_a_gap(
+    spark: SparkSession, tmp_path: Path, magic: int, zone: str
+) -> None:
+    pause = (MONDAY + 11 * MINUTE, MONDAY + 5 * HOUR)
+    times = [MONDAY + 6 * MINUTE * number // 3 for number in range(6)] + [*pause]
+    times += [pause[1] + 2 * MINUTE * number for number in range(1, 6)]
+    log = LogWriter(tmp_path, "t", 0)
+    log.write([(at, b"k", b"v") for at in times[:3]], Codec.GZIP, magic=magic)
+    log.write([(at, b"k", b"v") for at in times[3:9]], Codec.GZIP, magic=magic)
+    log.write([(at, b"k", b"v") for at in times[9:]], Codec.GZIP, magic=magic)
+    log.close()
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        rows = in_milliseconds(traffic_gaps(tables_of(spark, [str(tmp_path)]).batches))
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert [(row["gap_start_ms"], row["gap_end_ms"]) for row in rows] == [pause]
+
+
+def test_a_clock_that_was_wrong_changes_neither_rates_nor_gaps(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sound = [MONDAY + number * MINUTE // 2 for number in range(121)]
+    sound[60:] = [at + 5 * HOUR for at in sound[60:]]
+    log = LogWriter(tmp_path, "t", 0)
+    for at in [*sound[:50], IN_1970, IN_2100, *sound[50:]]:
+        log.write([(at, b"k", b"v")])
+    old = LogWriter(tmp_path, "old", 0)
+    for at in (0, HOUR):
+        old.write([(at, b"k", b"v")])
+    for one in (log, old):
+        one.close()
+    found = everything_of(tables_of(spark, [str(tmp_path)]))
+    for name in ("topics", "partitions"):
+        [old_row, row] = found[name]
+        assert row["records_per_hour"] == pytest.approx(123 / 6)
+        assert row["last_timestamp"] == datetime(2100, 1, 1)
+        assert old_row["records_per_hour"] == 2  # there is no better clock
+    [gap] = [row["seconds"] for row in found["gaps"] if row["topic"] == "t"]
+    assert gap == 5 * HOUR / 1000 + 30
