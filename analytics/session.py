@@ -9,11 +9,12 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 from analytics.errors import AnalysisError
 from analytics.spark_home import LocalSparkHome
@@ -54,7 +55,7 @@ def spark_session(
         home.fill(spark_home)
     _prepare_environment(java_home, home.path if is_local else spark_home, is_local)
     try:
-        with _failures_told(log_file):
+        with _failures_told(log_file), _warnings_to(log_file):
             with _output_to(log_file), _own_interrupts():  # the JVM inherits these descriptors
                 session = _start(master, scratch)
             yield session
@@ -63,6 +64,29 @@ def spark_session(
             _end_here(home)
         else:
             _stop(log_file)
+
+
+@contextmanager
+def _warnings_to(log_file: Path) -> Iterator[None]:
+    """Of what PySpark's Python code warns, a user of the command has no use."""
+    with warnings.catch_warnings(), log_file.open("a", encoding="utf-8") as log:
+
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            print(
+                warnings.formatwarning(message, category, filename, lineno, line),
+                file=file or log,
+                flush=True,
+            )
+
+        warnings.showwarning = show
+        yield
 
 
 @contextmanager
@@ -79,10 +103,12 @@ def _failures_told(log_file: Path) -> Iterator[None]:
 
 @cache
 def _quieten_py4j() -> None:
-    """Its threads and its log tell at length of a JVM that was ended under them."""
+    """Its threads and its log tell at length of a JVM that was ended under them, and PySpark warns
+    of it."""
     from py4j.protocol import Py4JError
 
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    warnings.filterwarnings("ignore", "Exception transpiling UDF")
     logging.getLogger().addHandler(
         logging.NullHandler()
     )  # else the first word makes one that tells

@@ -203,3 +203,36 @@ def test_an_analysis_that_was_asked_for_by_name_is_printed(tmp_path: Path) -> No
     assert head.split() == ["topic", "codec", "batches", "records", "bytes"]
     assert row.split()[:4] == ["t", "zstd", "1", "10"]
     assert gaps == "The longest pauses in traffic: nothing."
+
+
+def test_what_python_warns_of_meanwhile_is_in_the_log(tmp_path: Path) -> None:
+    script = tmp_path / "warns.py"
+    script.write_text(WARNS)
+    finished = subprocess.run(
+        [sys.executable, script, tmp_path],
+        capture_output=True,
+        text=True,
+        timeout=SPARK_TIMEOUT_S,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+    )
+    assert (finished.returncode, finished.stdout) == (0, ""), finished.stderr
+    assert "of the session" in (tmp_path / "log").read_text()
+    assert [line for line in finished.stderr.splitlines() if "Warning" in line] == [
+        f"{script}:13: UserWarning: after it"
+    ]
+
+
+WARNS = """
+import sys, warnings
+from pathlib import Path
+from analytics.session import spark_session
+from broker.java import find_java, spark_java_home
+folder = Path(sys.argv[1])
+java_home = spark_java_home(find_java(), folder / "java")
+with spark_session(java_home, "local[1]", folder / "log", folder / "scratch") as spark:
+    spark.range(1).count()
+    warnings.warn("of the session")
+
+
+warnings.warn("after it")
+"""
