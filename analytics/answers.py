@@ -63,7 +63,10 @@ def answers(
 def _answer(one: "Analysis", tables: "Tables", folder: Path | None) -> Answer:
     table = one.build(tables)
     in_order = table.orderBy(*one.order)
-    first = (in_order if one.is_never_cut else in_order.limit(MOST_ROWS + 1)).toArrow()
+    if one.is_never_cut:  # Spark sorts a whole table by way of a sample of it
+        first = table.toArrow().sort_by([(name, "ascending") for name in one.order])
+    else:
+        first = in_order.limit(MOST_ROWS + 1).toArrow()
     if one.is_never_cut or len(first) <= MOST_ROWS:
         if folder is not None:
             _write(first, folder / one.name)

@@ -1,13 +1,14 @@
 """How fast logs grow, and when their disks will be full."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from analytics.analyses.moments import credible, seconds_between
+from analytics.analyses.moments import seconds_between
+from analytics.timestamps import EARLIEST_CREDIBLE
 
 # A disk's future is judged by its recent past: the last days of its data, not its first ones.
 RECENT_DAYS: Final = 7
@@ -23,11 +24,12 @@ def recent(batches: DataFrame, now: datetime | None = None) -> DataFrame:
     reaches, but at most those days; none if that is too short to tell of a day. Batches are of
     the time of their last record, or of the first where a clock was wrong about the last; where
     it was about both they are of no day."""
-    at = f.coalesce(*(_credible(name, now) for name in ("last_timestamp", "first_timestamp")))
+    first, last = (_past(name, now) for name in ("first_timestamp", "last_timestamp"))
+    at = f.coalesce(last, first)
     timed = batches.withColumn("at", at).where(f.col("at").isNotNull())
     reaches = timed.groupBy("log_dir").agg(
         f.max("at").alias("newest"),
-        f.min(f.least("at", _credible("first_timestamp", now))).alias("oldest"),
+        f.least(f.min("at"), f.min(first)).alias("oldest"),
     )
     timed = timed.join(f.broadcast(reaches), "log_dir")
     age = seconds_between(f.col("at"), f.col("newest"))
@@ -76,9 +78,10 @@ def disk_forecast(
     )
 
 
-def _credible(name: str, now: datetime | None) -> Column:
-    """A moment that has come, if a clock that is right has shown it."""
-    return f.when(credible(f.col(name), _now(now)), f.least(name, _now(now)))
+def _past(name: str, now: datetime | None) -> Column:
+    """A moment that has come, if a clock that is right can have shown it."""
+    moment = f.col(name)
+    return f.when(moment.between(f.lit(EARLIEST_CREDIBLE.replace(tzinfo=UTC)), _now(now)), moment)
 
 
 def _now(now: datetime | None) -> Column:

@@ -19,11 +19,10 @@ def known(moment: Column) -> Column:
     return f.when(f.unix_millis(moment).between(0, LATEST_TIMESTAMP_MS), moment)
 
 
-def credible(moment: Column, now: Column | None = None) -> Column:
+def credible(moment: Column) -> Column:
     """Whether a clock that is right may have shown it by now."""
-    now = f.current_timestamp() if now is None else now
-    earliest = f.timestamp_seconds(f.lit(int(EARLIEST_CREDIBLE.replace(tzinfo=UTC).timestamp())))
-    return moment.between(earliest, now + f.lit(CREDIBLE_AHEAD))
+    earliest = f.lit(EARLIEST_CREDIBLE.replace(tzinfo=UTC))
+    return moment.between(earliest, f.current_timestamp() + f.lit(CREDIBLE_AHEAD))
 
 
 def seconds(moment: Column) -> Column:
