@@ -17,7 +17,6 @@ from analytics.audit.directories import (
     segments_out_of_reach,
 )
 from analytics.audit.faults import SPARK_SCHEMA, Fault, shown
-from analytics.audit.listing import is_regular
 from analytics.audit.partitions import Checkpointed, partition_faults
 from analytics.audit.segments import SegmentAudit, SegmentSummary
 from analytics.audit.sequence import KnownEpochs
@@ -57,18 +56,16 @@ def audit(
     are read where this runs: to hand them to Spark's workers would take longer."""
     if sum(log.size for log in partitions) <= few_bytes:
         return spark.createDataFrame(audit_here(partitions), SPARK_SCHEMA)
-    logs = [_of_regular_files(log) for log in partitions]
-    checkpoints = Checkpoints(logs, PlacedFiles())
-    audited = dict(_audited_on(spark, list(_work(logs, checkpoints))))
-    return spark.createDataFrame(all_faults(logs, checkpoints, audited), SPARK_SCHEMA)
+    checkpoints = Checkpoints(partitions, PlacedFiles())
+    audited = dict(_audited_on(spark, list(_work(partitions, checkpoints))))
+    return spark.createDataFrame(all_faults(partitions, checkpoints, audited), SPARK_SCHEMA)
 
 
 def audit_here(partitions: Sequence[PartitionLog]) -> list[Fault]:
     """The same without Spark, one segment after the other."""
-    logs = [_of_regular_files(log) for log in partitions]
-    checkpoints = Checkpoints(logs, PlacedFiles())
-    audited = {one[0].path: _audit_segment(one) for one in _work(logs, checkpoints)}
-    return all_faults(logs, checkpoints, audited)
+    checkpoints = Checkpoints(partitions, PlacedFiles())
+    audited = {one[0].path: _audit_segment(one) for one in _work(partitions, checkpoints)}
+    return all_faults(partitions, checkpoints, audited)
 
 
 def all_faults(
@@ -91,19 +88,6 @@ def _all_faults(
             yield from audited[segment.path].faults
         summaries = [(segment, audited[segment.path].summary) for segment in log.segments]
         yield from partition_faults(log, _with_unreachable(log, summaries), checkpoints.of(log))
-
-
-def _of_regular_files(log: PartitionLog) -> PartitionLog:
-    """Without what only has a segment's name: a pipe, which is nothing long."""
-    regular = [one for one in log.segments if one.size or _may_be_read(one.path)]
-    return replace(log, segments=tuple(regular or log.segments))
-
-
-def _may_be_read(path: str) -> bool:
-    try:
-        return not places.is_local(path) or is_regular(path)
-    except OSError:
-        return True  # told where it is opened
 
 
 def _with_unreachable(

@@ -7,9 +7,11 @@ from itertools import pairwise
 from typing import Final
 
 from analytics.audit.faults import Fault, Kind
-from analytics.audit.listing import Listed, Nature, listed, open_regular
-from analytics.audit.unread import leads_nowhere, partition_name
+from analytics.audit.listing import listed, not_a_file
+from analytics.audit.unread import partition_name
+from analytics.logs import places
 from analytics.logs.partitions import PartitionLog
+from analytics.logs.places import Entry, Nature
 from storage.checkpoint import (
     CLEANER_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
@@ -49,7 +51,6 @@ _METADATA: Final = re.compile(rb"version: 0\r?\ntopic_id: [\w-]{21}[AQgw](\r?\n)
 _KNOWN_IN_PARTITION: Final = (LEADER_EPOCH_CHECKPOINT, _PARTITION_METADATA)
 _NEEDED_INDEXES: Final = ("index", "timeindex")
 _BEING_WRITTEN: Final = ".tmp"
-_NO_FILE: Final = "is no regular file"
 
 # What looks damaged may be in the middle of being written: so often it is looked at.
 LOOKS: Final = 5
@@ -60,22 +61,19 @@ class PlacedFiles(Files):
     """Whole files from wherever logs may lie."""
 
     def read_whole(self, path: AnyPath) -> bytes:
-        file = open_regular(str(path))
-        return file.read(file.size, 0)
+        return places.read_whole(str(path))
 
 
 def log_directory_faults(log_dir: str, files: Files) -> Iterator[Fault]:
     """Checkpoints that cannot be read, and whatever a broker did not put there."""
     for entry in listed(log_dir):
         is_partition = partition_name(entry.name) is not None
-        if entry.nature is Nature.LEADS_NOWHERE:
-            if not is_partition:  # else told with the other partitions
-                yield _fault(log_dir, entry, Kind.MISSING_FILE, leads_nowhere(entry))
-        elif entry.is_folder:
-            if not is_partition:
-                yield _fault(log_dir, entry, Kind.FOREIGN_FILE, "is no partition's directory")
-        elif entry.nature is Nature.NO_FILE:
-            yield _fault(log_dir, entry, Kind.FOREIGN_FILE, _NO_FILE)
+        if is_partition and entry.nature in (Nature.FOLDER, Nature.LEADS_NOWHERE):
+            continue  # told of with the partitions
+        if entry.nature is Nature.FOLDER:
+            yield _fault(log_dir, entry, Kind.FOREIGN_FILE, "is no partition's directory")
+        elif entry.nature is not Nature.FILE:
+            yield _fault(log_dir, entry, *not_a_file(entry))
         elif entry.name in OFFSET_CHECKPOINTS:
             try:
                 read_offsets(files, entry.location)
@@ -96,7 +94,7 @@ def partition_directory_faults(log: PartitionLog, files: Files) -> Iterator[Faul
         if entry.nature is not Nature.FILE:
             if name is not None:
                 present.add((name.offset, name.kind))
-            yield _of_partition(log, entry.location, *_not_a_file(entry))
+            yield _of_partition(log, entry.location, *not_a_file(entry))
         elif entry.name.removesuffix(_BEING_WRITTEN) in _KNOWN_IN_PARTITION:
             yield from _known_file_faults(log, entry, files)
         elif name is None or name.kind not in (*SEGMENT_KINDS, SNAPSHOT_KIND):
@@ -136,13 +134,7 @@ def _log_of(offset: int) -> str:
     return f"{offset:020d}.{LOG_KIND}"
 
 
-def _not_a_file(entry: Listed) -> tuple[Kind, str]:
-    if entry.nature is Nature.LEADS_NOWHERE:
-        return Kind.MISSING_FILE, leads_nowhere(entry)
-    return Kind.FOREIGN_FILE, "is a folder" if entry.is_folder else _NO_FILE
-
-
-def _known_file_faults(log: PartitionLog, entry: Listed, files: Files) -> Iterator[Fault]:
+def _known_file_faults(log: PartitionLog, entry: Entry, files: Files) -> Iterator[Fault]:
     try:
         if entry.name == LEADER_EPOCH_CHECKPOINT:
             ordered_epochs(files, entry.location)
@@ -188,12 +180,12 @@ def _snapshot_faults(log: PartitionLog, path: str, files: Files) -> Iterator[Fau
     yield _of_partition(log, path, Kind.DAMAGED_FILE, reason)
 
 
-def _reason(error: Exception, entry: Listed) -> str:
+def _reason(error: Exception, entry: Entry) -> str:
     """What is wrong, without the path that has a column of its own."""
     return str(error).replace(entry.location, "it")
 
 
-def _fault(log_dir: str, entry: Listed, kind: Kind, detail: str) -> Fault:
+def _fault(log_dir: str, entry: Entry, kind: Kind, detail: str) -> Fault:
     return Fault(log_dir, None, None, entry.location, None, None, kind.value, detail)
 
 

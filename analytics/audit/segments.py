@@ -9,11 +9,11 @@ from analytics.audit.directories import BETWEEN_LOOKS_SECONDS, LOOKS
 from analytics.audit.faults import Fault, Kind
 from analytics.audit.index_lengths import IndexLengths, index_lengths
 from analytics.audit.indexes import OFFSET_INDEX, TIME_INDEX, Batches, in_runs
-from analytics.audit.listing import NoRegularFileError, open_regular
 from analytics.audit.sequence import BatchSequence, EpochStart, Finding, KnownEpochs, Place
 from analytics.audit.transaction_index import TRANSACTION_INDEX, Aborts, missing_aborts
+from analytics.logs import places
 from analytics.logs.partitions import Segment
-from analytics.logs.places import PlacedFile
+from analytics.logs.places import NoRegularFileError, PlacedFile
 from storage.records.batches import Batch, iter_records
 from storage.records.control import ControlType, parse_control_type
 from storage.records.errors import RecordDataError
@@ -96,12 +96,12 @@ class SegmentAudit:
         # Indexes first: a broker that runs adds to its log before it adds to them, and a file is
         # as long as it was when it was opened.
         indexes = {kind: self._read_index(kind) for kind in _INDEXES}
-        walk = self._walk(open_regular(self._segment.path), 0)
+        walk = self._walk(places.open_file(self._segment.path), 0)
         for _ in range(LOOKS):
             if not (self._is_last and walk.ending.is_cut_off):
                 break
             time.sleep(BETWEEN_LOOKS_SECONDS)  # it may be in the middle of being written
-            walk = self._walk(open_regular(self._segment.path), walk.ending.position)
+            walk = self._walk(places.open_file(self._segment.path), walk.ending.position)
         self._look_at_ending(walk, indexes)
         self._conclude(walk.ending.position, indexes)
 
@@ -185,7 +185,7 @@ class SegmentAudit:
         if not there or any(_INDEXES[kind].has_room(data) for kind, data in there.items()):
             return True
         time.sleep(BETWEEN_LOOKS_SECONDS)
-        return open_regular(self._segment.path).size <= position
+        return places.open_file(self._segment.path).size <= position
 
     def _conclude(self, end: int, indexes: Mapping[str, bytes | None]) -> None:
         sequence = self._sequence
@@ -262,7 +262,7 @@ class SegmentAudit:
     def _read_index(self, kind: str) -> bytes | None:
         """None where there is no such file: told with the directory's other files, if need be."""
         try:
-            file = open_regular(self._segment.index_path(kind))
+            file = places.open_file(self._segment.index_path(kind))
         except (FileNotFoundError, NoRegularFileError):
             return None
         return file.read(file.size, 0)

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from analytics.audit.faults import Fault, Kind
-from analytics.audit.listing import Listed, Nature, listed, target_of
+from analytics.audit.listing import listed, not_a_file
 from analytics.logs.partitions import PartitionLog
+from analytics.logs.places import Entry, Nature
 from storage.errors import MalformedDirectoryError
 from storage.segment_files import (
     INDEX_KINDS,
@@ -43,7 +44,7 @@ class _Unread(NamedTuple):
     log_dir: str
     topic: str
     partition: int
-    entry: Listed
+    entry: Entry
 
     @property
     def has_segments(self) -> bool:
@@ -56,14 +57,14 @@ class _Unread(NamedTuple):
 
     def faults(self, written_up_to: int) -> Iterator[Fault]:
         if self.entry.nature is Nature.LEADS_NOWHERE:
-            yield self._fault(self.entry, Kind.MISSING_FILE, leads_nowhere(self.entry))
+            yield self._fault(self.entry, *not_a_file(self.entry))
             return
         entries = listed(self.entry.location)
         names = [(entry, parse_file_name(entry.name)) for entry in entries]
         logs = [entry for entry, name in names if name and name.kind == LOG_KIND]
         for log in logs:
-            if log.nature is Nature.LEADS_NOWHERE:
-                yield self._fault(log, Kind.MISSING_FILE, leads_nowhere(log))
+            if log.nature is not Nature.FILE:
+                yield self._fault(log, *not_a_file(log))
         has_indexes = any(
             name and name.kind in INDEX_KINDS and not name.suffix for _, name in names
         )
@@ -72,13 +73,9 @@ class _Unread(NamedTuple):
             known = f", and the checkpoints know of records up to {written_up_to - 1}"
             yield self._fault(self.entry, Kind.LOST, left + (known if written_up_to > 0 else ""))
 
-    def _fault(self, entry: Listed, kind: Kind, detail: str) -> Fault:
+    def _fault(self, entry: Entry, kind: Kind, detail: str) -> Fault:
         place = (self.log_dir, self.topic, self.partition, entry.location)
         return Fault(*place, None, None, kind.value, detail)
-
-
-def leads_nowhere(link: Listed) -> str:
-    return f"it is a link to {target_of(link)}, which is not there"
 
 
 def _partitions(log_dir: str) -> Iterator[_Unread]:

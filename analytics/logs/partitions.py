@@ -11,7 +11,7 @@ from pathlib import Path
 
 from analytics.errors import AnalysisError, NoLogsError
 from analytics.logs import places
-from analytics.logs.places import Entry
+from analytics.logs.places import Entry, Nature
 from storage.checkpoint import LOG_START_OFFSET_CHECKPOINT
 from storage.errors import MalformedDirectoryError
 from storage.log_config import INT64_MAX
@@ -26,6 +26,7 @@ from storage.segment_files import (
 )
 
 _DEEPEST_LOG_DIR = 3
+_MAY_HOLD = (Nature.FOLDER, Nature.LEADS_NOWHERE)
 _NEVER_OURS = "lost+found"  # of a disk's own, at its top and closed to all
 _HIDDEN = "."  # .snapshot, .Trash: no broker's
 _LOOKS = 10
@@ -123,7 +124,7 @@ def _below(location: str, levels: int) -> Iterator[PartitionLog]:
 
 def _subdirectories(location: str) -> list[str]:
     try:
-        return [entry.location for entry in places.list_folder(location) if entry.is_directory]
+        return [one.location for one in places.list_folder(location) if one.nature in _MAY_HOLD]
     except (FileNotFoundError, NotADirectoryError):
         return []  # gone meanwhile
     except OSError as error:
@@ -210,7 +211,7 @@ def _segments(entries: Sequence[Entry], log_dir: str, name: DirectoryName) -> tu
     swaps: dict[int, Segment] = {}
     for entry in entries:
         file = parse_file_name(entry.name)
-        if file is None or file.kind != LOG_KIND or entry.is_directory:
+        if file is None or file.kind != LOG_KIND or entry.nature is not Nature.FILE:
             continue
         kept = logs if not file.suffix else swaps if file.suffix == SWAP_SUFFIX else None
         if kept is not None:

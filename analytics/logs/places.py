@@ -7,6 +7,7 @@ what the files hold.
 
 import errno
 import os
+from enum import Enum, auto
 from functools import lru_cache
 from stat import S_ISDIR, S_ISREG
 from typing import Any, NamedTuple, Protocol
@@ -20,14 +21,23 @@ NO_IDENTITY = 0
 _LOOKS = 10
 
 
+class Nature(Enum):
+    """What stands behind a name."""
+
+    FOLDER = auto()
+    FILE = auto()
+    NO_FILE = auto()  # a pipe, a device
+    LEADS_NOWHERE = auto()  # a link to what is not there, or where we may not look
+
+
 class Entry(NamedTuple):
     """One name in a folder."""
 
     name: str
     location: str
-    is_directory: bool
-    size: int
-    identity: int
+    nature: Nature
+    size: int = 0
+    identity: int = NO_IDENTITY
 
 
 class NoRegularFileError(OSError):
@@ -77,8 +87,7 @@ def split(location: str) -> tuple[str, str]:
 
 
 def list_folder(location: str) -> list[Entry]:
-    """What is in a folder; what is renamed meanwhile may be missing, and links that lead nowhere
-    or where we may not look count as folders. Raises OSError."""
+    """What is in a folder; what is renamed meanwhile may be missing. Raises OSError."""
     if is_local(location):
         return _list_local_folder(location)
     from pyarrow.fs import FileSelector, FileType
@@ -88,9 +97,8 @@ def list_folder(location: str) -> list[Entry]:
         Entry(
             found.base_name,
             join(location, found.base_name),
-            found.type == FileType.Directory,
+            Nature.FOLDER if found.type == FileType.Directory else Nature.FILE,
             found.size or 0,
-            NO_IDENTITY,
         )
         for found in file_system.get_file_info(FileSelector(path))
         if found.type in (FileType.File, FileType.Directory)
@@ -112,14 +120,20 @@ def _local_entry(entry: os.DirEntry[str]) -> Entry | None:
     try:
         status = entry.stat()
     except OSError as error:
-        if entry.is_symlink():
-            return Entry(entry.name, entry.path, True, 0, NO_IDENTITY)
+        if entry.is_symlink() and os.path.lexists(entry.path):
+            return Entry(entry.name, entry.path, Nature.LEADS_NOWHERE)
         if isinstance(error, FileNotFoundError):
             return None
         raise
-    is_directory = S_ISDIR(status.st_mode)
-    size = 0 if is_directory else status.st_size
-    return Entry(entry.name, entry.path, is_directory, size, status.st_ino)
+    nature = _nature(status.st_mode)
+    size = status.st_size if nature is Nature.FILE else 0
+    return Entry(entry.name, entry.path, nature, size, status.st_ino)
+
+
+def _nature(mode: int) -> Nature:
+    if S_ISDIR(mode):
+        return Nature.FOLDER
+    return Nature.FILE if S_ISREG(mode) else Nature.NO_FILE
 
 
 def is_folder(location: str) -> bool | None:

@@ -80,11 +80,10 @@ def test_pipes_in_the_place_of_files_are_told_once_and_not_opened(plain: Copy) -
 
 @pytest.mark.timeout(30)
 def test_a_partition_of_pipes_is_told_by_them(plain: Copy) -> None:
-    for name in CHECKPOINTS:
-        (plain.log_dir / name).unlink()
-    for file in plain.partition.iterdir():
+    piped = Copy(plain.log_dir, "sent-zstd-0")
+    for file in piped.partition.iterdir():
         file.unlink()
-    pipe = plain.partition / f"{0:020d}.log"
+    pipe = piped.partition / f"{0:020d}.log"
     os.mkfifo(pipe)
     assert told(plain.faults()) == [(pipe.name, None, Kind.FOREIGN_FILE)]
 
