@@ -4,6 +4,7 @@
 - batch_walk.py  a segment file batch by batch, past what is damaged as far as one can
 - sequence.py    the batches of a segment among themselves
 - indexes.py     offset and time indexes against the batches
+- index_lengths.py  offset indexes that end too early
 - transaction_index.py  aborted transactions against the batches
 - segments.py    one segment: its batches, its indexes
 - listing.py     what lies in a folder: files, folders, links to nothing, and what is neither
