@@ -57,7 +57,8 @@ class IndexKind(NamedTuple):
         """Where batches are damaged, nobody knows where the log ends."""
         past: PastEnd | None = None
         if batches.is_complete:
-            for at, entry in reversed(list(entries(data, self.layout))):
+            for at in reversed(range(0, _whole(data, self.layout), self.layout.size)):
+                entry = self.layout.unpack_from(data, at)
                 offset = self.offset_of(entry, batches.base_offset)
                 if offset < batches.sequence.next_offset:
                     break
@@ -179,9 +180,12 @@ def in_runs(findings: list[Finding], layout: Struct) -> Iterator[Finding]:
 
 def entries(data: bytes, layout: Struct) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Entries and where they are; behind the last one there may be zeros, set aside for more."""
-    whole = min(_used(data, layout), len(data) - len(data) % layout.size)
-    for slot, entry in enumerate(layout.iter_unpack(data[:whole])):
+    for slot, entry in enumerate(layout.iter_unpack(data[: _whole(data, layout)])):
         yield slot * layout.size, entry
+
+
+def _whole(data: bytes, layout: Struct) -> int:
+    return min(_used(data, layout), len(data) - len(data) % layout.size)
 
 
 def _used(data: bytes, layout: Struct) -> int:
