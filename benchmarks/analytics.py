@@ -32,10 +32,10 @@ MASTERS: Final = ("local[1]", "local[2]")
 TIMEOUT_SECONDS: Final = 600.0
 LARGE_TOPIC_BYTES: Final = 5_000_000_000
 TOPICS: Final = (
-    Topic("small-none", 100, "none", 8_000_000),
-    Topic("small-zstd", 100, "zstd", 8_000_000),
-    Topic("large-none", 1000, "none", 2_500_000),
-    Topic("large-zstd", 1000, "zstd", 2_500_000),
+    Topic("small-none", 100, "none", 16_000_000),
+    Topic("small-zstd", 100, "zstd", 16_000_000),
+    Topic("large-none", 1000, "none", 5_000_000),
+    Topic("large-zstd", 1000, "zstd", 5_000_000),
 )
 
 
