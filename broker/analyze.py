@@ -71,10 +71,13 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def size_in_bytes(text: str) -> int:
     """Bytes; with K, M, G or T and perhaps a B behind, thousands of them and so on."""
     number = text.upper().removesuffix("B")
-    power = _UNITS.find(number[-1:]) + 1 if number[-1:] in _UNITS else 0
-    size = float(number[:-1] if power else number) * 1000**power
+    power = _UNITS.find(number[-1:]) + 1
+    try:
+        size = float(number[:-1] if power else number) * 1000**power
+    except ValueError:
+        size = -1.0
     if not 0 <= size <= _LARGEST_DISK:
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 500GB")
     return int(size)
 
 
