@@ -54,7 +54,7 @@ def stream(spark: SparkSession, logs: str) -> list[int]:
     """Rows per batch of a query that goes on until it is stopped, and of the same one started again
     from its checkpoint for what is there."""
     sizes: list[int] = []
-    triggers: tuple[dict[str, Any], ...] = ({"processingTime": "100 ms"}, {"availableNow": True})
+    triggers: tuple[dict[str, Any], ...] = ({"processingTime": "1 second"}, {"availableNow": True})
     with tempfile.TemporaryDirectory() as directory:
         for trigger in triggers:
             query = (
