@@ -173,6 +173,7 @@ class GroupModel:
 
     def _long_while_passes(self) -> None:
         """Everybody who is there sends heartbeats and comes when called: all find together."""
+        self._everybody_steps()  # nearly a session may have passed since the last heartbeats
         group = self._group
         was_quiet = group is not None and self._is_quiet(group)
         generation = None if group is None else group.generation
