@@ -190,7 +190,8 @@ class GroupModel:
         if not willing:
             return
         assert group is not None
-        assert group.state is STABLE
+        # Where all who are in it are busy, and whoever else there is is refused, it waits.
+        assert group.state is STABLE or not any(one.member_id in group.members for one in willing)
         for member in willing:
             is_in = member.member_id in group.members
             # A coordinator that was restarted knows but the chosen protocol of each member: until
