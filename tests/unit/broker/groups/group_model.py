@@ -176,7 +176,12 @@ class GroupModel:
         self._groups.settle()
 
     def _long_while_passes(self) -> None:
-        """Everybody who is there sends heartbeats and comes when called: all find together."""
+        """Once all have found together nothing happens any more."""
+        self._all_find_together()
+        self._all_find_together()
+
+    def _all_find_together(self) -> None:
+        """Everybody who is there sends heartbeats and comes when called."""
         self._everybody_steps()  # nearly a session may have passed since the last heartbeats
         group = self._group
         was_quiet = group is not None and self._is_quiet(group)
