@@ -47,7 +47,10 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         help="run these analyses only (a wrong name lists them all)",
     )
     command.add_argument(
-        "--out", metavar="DIR", type=Path, help="write a Parquet table per analysis to a new DIR"
+        "--out",
+        metavar="DIR",
+        type=Path,
+        help="write a Parquet table per analysis to a new or empty DIR",
     )
     command.add_argument(
         "--report", metavar="FILE", type=Path, help="write a report with charts to this HTML file"

@@ -1,7 +1,8 @@
 """Files and folders where logs may lie: local paths, and whatever PyArrow's file systems open.
 
-Owns how a name is opened, listed and joined. A name with `scheme://` in it (hdfs, s3, gs, file)
-goes to PyArrow; any other is a local path, which is read by plain system calls. Must not know
+Owns how a name is opened, listed and joined. A name with `scheme://` in it (hdfs, s3, gs) goes to
+PyArrow; any other, and one that begins with `file:/`, is a local path, which is read by plain
+system calls. Must not know
 what the files hold.
 """
 
